@@ -61,7 +61,7 @@ def blocks_of(page_text):
                 heading = before
         elif stripped.startswith(mark) and not stripped.strip("`"):
             (language, *flags), start = opened
-            blocks.append(Block(language, tuple(flags), start, "\n".join(lines) + "\n", heading))
+            blocks.append(Block(language, tuple(flags), start, "".join(f"{text}\n" for text in lines), heading))
             opened = None
         else:
             lines.append(line[indent:] if line[:indent].isspace() else line)
@@ -148,7 +148,10 @@ class Page:
             return
         if self.update:
             page = self.path.read_text(encoding="utf-8")
-            self.path.write_text(page.replace(block.text, shown), encoding="utf-8")
+            # With its fences: the block may be empty.
+            info = " ".join([block.language, *block.flags])
+            old, new = (f"```{info}\n{text}```" for text in (block.text, shown))
+            self.path.write_text(page.replace(old, new), encoding="utf-8")
             return
         changes = "\n    ".join(
             difflib.unified_diff(

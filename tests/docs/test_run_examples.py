@@ -89,11 +89,12 @@ def test_a_bad_page_fails_and_the_place_is_shown(name, tmp_path):
     assert expected in said
 
 
-def test_outputs_that_have_changed_can_be_replaced(tmp_path):
-    page = "before\n<!-- output: ropewalk say a c -->\n" + block("text", "a", "b") + "after\n"
-    status, said = run_page(tmp_path, page, "--update")
+@pytest.mark.parametrize("lines", [["a", "b"], []])
+def test_outputs_that_have_changed_can_be_replaced(tmp_path, lines):
+    before, after = "before\n<!-- output: ropewalk say a c -->\n", "after\n"
+    status, said = run_page(tmp_path, before + block("text", *lines) + after, "--update")
     assert status == 0, said
-    assert (tmp_path / "page.md").read_text() == page.replace("a\nb\n", "a\nc\n")
+    assert (tmp_path / "page.md").read_text() == before + block("text", "a", "c") + after
 
 
 def test_python_blocks_of_a_page_are_one_program_with_the_lines_of_the_page(tmp_path):

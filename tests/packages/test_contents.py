@@ -20,14 +20,9 @@ sys.path.insert(0, str(ROOT / "packaging"))
 import sizes  # noqa: E402
 import wheel  # noqa: E402
 
-# Exposure of each unit, in tenths: those of tunnels run as root.
-UNITS = {
-    "ropewalk-recv@.service": 29,
-    "ropewalk-proxy@.service": 29,
-    "ropewalk-tunnel@.service": 32,
-    "ropewalk-hub@.service": 24,
-    "ropewalk-closed@.service": 17,
-}
+UNITS = [f"ropewalk-{name}@.service" for name in ("recv", "proxy", "tunnel", "hub", "closed")]
+# The most that a unit may be exposed, in tenths.
+EXPOSURE_MAX = 20
 NEEDS_SYSTEMD = pytest.mark.skipif(
     shutil.which("systemd-analyze") is None, reason="systemd-analyze is not installed"
 )
@@ -222,12 +217,12 @@ def test_the_units_of_tunnels_run_accepted_command_lines(unpacked: Path, tarball
 
 @NEEDS_SYSTEMD
 @pytest.mark.parametrize("unit", UNITS)
-def test_a_unit_is_exposed_no_more_than_it_was(unpacked: Path, unit: str):
+def test_a_unit_is_exposed_no_more_than_it_may(unpacked: Path, unit: str):
     path = unpacked / "lib" / "systemd" / "system" / unit
-    command = ["systemd-analyze", "security", "--offline=true", "--no-pager", f"--threshold={UNITS[unit]}", path]
+    command = ["systemd-analyze", "security", "--offline=true", "--no-pager", f"--threshold={EXPOSURE_MAX}", path]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout
-    assert re.search(r"exposure level.*: [0-3]\.\d", done.stdout), done.stdout
+    assert re.search(r"exposure level.*: [0-2]\.\d", done.stdout), done.stdout
 
 
 def test_the_sources_of_the_python_package_are_a_whole_workspace(tmp_path: Path):

@@ -2,6 +2,7 @@
 //!
 //! This crate depends on no other crate of the workspace, and all of them depend on it.
 
+pub mod date;
 pub mod ecn;
 pub mod histogram;
 pub mod ids;

@@ -4,6 +4,7 @@
 mod advise;
 mod bench;
 mod capture;
+mod clock;
 mod commands;
 mod config;
 mod doctor;
@@ -42,5 +43,7 @@ mod tunnel_reload;
 mod tunnel_routes;
 mod tunnel_silence;
 mod tunnel_switch;
+mod tunnel_two;
 mod tunnel_undo;
+mod tunnel_units;
 mod validate;

@@ -253,6 +253,15 @@ impl Hosts {
         }
     }
 
+    /// Waits until a tunnel has said this.
+    pub fn wait_for_words(&self, tunnel: &Tunnel, words: &str) {
+        let start = Instant::now();
+        while !tunnel.said().contains(words) {
+            assert!(start.elapsed() < PATIENCE, "not said: {words}\n{}", tunnel.said());
+            thread::sleep(POLL);
+        }
+    }
+
     /// Lets pass the time after which the programs have acted on a change.
     pub fn pause(&self) {
         thread::sleep(Duration::from_millis(700));

@@ -2,10 +2,12 @@
 #![cfg(target_os = "linux")]
 
 use std::io::{Read, Write};
-use std::net::TcpListener;
+use std::net::{TcpListener, UdpSocket};
 use std::thread;
+use std::time::Duration;
 
 use nix::sys::signal::Signal;
+use ropewalk_runtime::seal::{Initiator, PublicKey, SecretKey, Timestamp};
 use socket2::SockRef;
 
 use crate::tunnel::{BINARY, HOST, HUB, Hosts, echo};
@@ -40,6 +42,34 @@ fn a_hub_that_does_not_answer_is_told_soon_and_once_with_what_may_be_wrong() {
     hosts.wait_for_answer(HOST, &[&serve, &up]);
     let said = up.said();
     assert_eq!([said.matches(hint).count(), said.matches("hub answers again").count()], [1, 1]);
+}
+
+#[test]
+fn a_client_whose_clock_was_set_back_names_both_clocks() {
+    let Some(hosts) = Hosts::new() else { return };
+    let (client, hub) = (hosts.dir.key("client.key"), hosts.dir.key("hub.key"));
+    // Each shard remembers the dates of the handshakes that it has seen.
+    let serve = hosts.serve(&[&client], &["--shards", "1"]);
+    // The client's clock was more than two days ahead.
+    let date = Timestamp::now().as_unix_nanos() + 5 * 43_200_000_000_000;
+    let secret = SecretKey::read_file(&hosts.dir.file("client.key")).expect("a key");
+    let peer: PublicKey = hub.parse().expect("a key");
+    let date = Timestamp::from_unix_nanos(date);
+    let (_, first) = Initiator::new(&secret, peer, date, 1, &[1, 1]).expect("a datagram");
+    // The hub may not listen yet.
+    hosts.wait_for("answered", || {
+        hosts.inside("c", || {
+            let socket = UdpSocket::bind("0.0.0.0:0").expect("a socket");
+            socket.set_read_timeout(Some(Duration::from_millis(500))).expect("a timeout");
+            socket.send_to(&first, (HUB[0], 9899)).expect("sent");
+            socket.recv(&mut [0; 2048]).is_ok()
+        })
+    });
+    let up = hosts.connect(&hub, &[]);
+    let told = "no connection to the hub: the peer refused the handshake: its date, ";
+    hosts.wait_for_words(&up, told);
+    hosts.wait_for_words(&up, "the peer's clock says ");
+    hosts.wait_for_words(&serve, "the clock of this peer is 2 days behind");
 }
 
 #[test]

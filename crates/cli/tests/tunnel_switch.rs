@@ -24,13 +24,13 @@ const QUIET: Duration = Duration::from_millis(700);
 const ELSEWHERE: &str = "192.0.2.1";
 
 /// A program on the client that sends to another machine all the time, and how much has arrived outside of the tunnel.
-struct Leak {
+pub struct Leak {
     arrived: Arc<AtomicU64>,
     ends: Arc<AtomicBool>,
 }
 
 impl Leak {
-    fn start(hosts: &Hosts) -> Self {
+    pub fn start(hosts: &Hosts) -> Self {
         let arrived = Arc::<AtomicU64>::default();
         let ends = Arc::<AtomicBool>::default();
         let receiver = hosts.inside("h", || UdpSocket::bind((ELSEWHERE, FOREIGN)).expect("a port"));
@@ -57,13 +57,13 @@ impl Leak {
     }
 
     /// Waits until it arrives.
-    fn arrives(&self, hosts: &Hosts) {
+    pub fn arrives(&self, hosts: &Hosts) {
         let before = self.count();
         hosts.wait_for("open", || self.count() > before);
     }
 
     /// Whether nothing arrives while `what` is done, and for a while after.
-    fn is_shut_while<T>(&self, what: impl FnOnce() -> T) -> (bool, T) {
+    pub fn is_shut_while<T>(&self, what: impl FnOnce() -> T) -> (bool, T) {
         let before = self.count();
         let result = what();
         thread::sleep(QUIET);
@@ -98,7 +98,7 @@ fn undo(hosts: &Hosts) {
 }
 
 /// What may be left of a kill switch.
-fn locks(hosts: &Hosts) -> String {
+pub fn locks(hosts: &Hosts) -> String {
     let rules = [&["ip", "rule"][..], &["ip", "-6", "rule"], &["nft", "list", "ruleset"]];
     rules.map(|words| shown(hosts, "c", words)).concat()
 }

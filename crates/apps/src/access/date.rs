@@ -45,25 +45,10 @@ fn days_from_1970(year: u16, month: u8, day: u8) -> i64 {
     year * 365 + leap_days + day_of_year - 719_468
 }
 
-/// Year, month and day of the Gregorian calendar for a number of days since 1970-01-01: the inverse of
-/// `days_from_1970`. Years after 65535 are not told apart.
-pub fn civil_from_days(days: u64) -> (u16, u8, u8) {
-    // From 0000-03-01, in eras of 400 years, which have 146 097 days each.
-    let days = days + 719_468;
-    let (era, day_of_era) = (days / 146_097, days % 146_097);
-    let leap_days = day_of_era / 1460 - day_of_era / 36_524 + day_of_era / 146_096;
-    let year_of_era = (day_of_era - leap_days) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let months_since_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * months_since_march + 2) / 5 + 1;
-    let month =
-        if months_since_march < 10 { months_since_march + 3 } else { months_since_march - 9 };
-    let year = era * 400 + year_of_era + u64::from(month <= 2);
-    (u16::try_from(year).unwrap_or(u16::MAX), month as u8, day as u8)
-}
-
 #[cfg(test)]
 mod tests {
+    use ropewalk_base::date::civil_from_days;
+
     use super::*;
 
     proptest::proptest! {

@@ -34,7 +34,6 @@ mod size;
 #[cfg(test)]
 mod tests;
 
-pub use self::date::civil_from_days;
 pub use self::error::AccessError;
 pub use self::file::{PEER_NAME_LIMIT, is_peer_name};
 pub use self::known::{Added, KnownPeers};

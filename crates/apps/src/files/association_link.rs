@@ -172,7 +172,10 @@ impl Dial for FileConnector {
 
     async fn dial(&self) -> Result<FileLink, DialError> {
         let is_transient = |error: &ConnectError| {
-            matches!(error, ConnectError::Ended(_) | ConnectError::NoSession(_))
+            matches!(
+                error,
+                ConnectError::Ended(_) | ConnectError::NoSession(_) | ConnectError::OldDate(_)
+            )
         };
         self.place.begin_attempt().await;
         let target = Target { addresses: self.place.addresses(), key: self.key };
@@ -182,9 +185,15 @@ impl Dial for FileConnector {
                 Ok(FileLink::new(association))
             }
             Ok(Err(error)) => {
-                Err(DialError { why: error.to_string().into(), lasting: !is_transient(&error) })
+                let refused_date = matches!(error, ConnectError::OldDate(_));
+                let lasting = !is_transient(&error);
+                Err(DialError { why: error.to_string().into(), lasting, refused_date })
             }
-            Err(_) => Err(DialError { why: "it does not answer".into(), lasting: false }),
+            Err(_) => Err(DialError {
+                why: "it does not answer".into(),
+                lasting: false,
+                refused_date: false,
+            }),
         }
     }
 }

@@ -31,6 +31,7 @@ pub mod packet;
 mod packet_memory;
 pub mod path_mtu;
 pub mod quota;
+pub mod service_manager;
 mod store;
 mod unusable_links;
 

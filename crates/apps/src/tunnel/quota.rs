@@ -6,10 +6,11 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use ropewalk_base::date::civil_from_days;
 use ropewalk_base::{Duration, Time};
 use serde::{Deserialize, Serialize};
 
-use crate::access::{ClientLimits, civil_from_days};
+use crate::access::ClientLimits;
 
 /// Bits that are worth a nanosecond at 1 bit/s: the unit of a bucket's level is one bit divided by this.
 const NANOS: u128 = 1_000_000_000;

@@ -20,7 +20,7 @@ use crate::failure::Failure;
 use crate::format::{Captioned, Format, FormatArgs, print_tables};
 use crate::live::{
     Access, Announcer, ExtensionArgs, Flow, LimitArgs, ListenArgs, Listening, Log, LogArgs,
-    LogLevel, Notes, ObserveArgs, Outputs, ReachArgs, Reload, TransportArgs, help_for_silence,
+    LogLevel, Notes, ObserveArgs, Outputs, ReachArgs, Reload, TransportArgs, help_for_connect,
     listed, reachable, start,
 };
 use crate::output;
@@ -212,7 +212,7 @@ fn run(args: &RunArgs, console: Console) -> Result<(), Failure> {
         Reload::<RunArgs>::new(announcer).watch(args.transport.config());
         let _monitor = start(observation, Sources::default(), outputs)?;
         let association = endpoint.connect(&target).await.map_err(|error| {
-            let help = help_for_silence("ropewalk bench serve");
+            let help = help_for_connect(&error, "ropewalk bench serve");
             Failure::Run(format!("{error}\n = help: {help}{}", args.extensions.question()))
         })?;
         args.extensions.tell(&association, console);

@@ -20,7 +20,7 @@ use crate::args::quoted;
 use crate::console::{Console, width};
 use crate::failure::Failure;
 use crate::format::{Captioned, Format, FormatArgs, print_tables};
-use crate::live::{ExtensionArgs, ReachArgs, TransportArgs, help_for_silence};
+use crate::live::{ExtensionArgs, ReachArgs, TransportArgs, help_for_connect};
 use crate::output;
 use crate::printer::{percent, rate, size, time, time_or_dash};
 use crate::progress::{Progress, with_bar};
@@ -100,7 +100,7 @@ pub fn execute(args: &MeasureArgs, console: Console) -> Result<(), Failure> {
             let (endpoint, target) =
                 args.reach.open(&args.transport, &ExtensionArgs::default(), None, console)?;
             let association = endpoint.connect(&target).await.map_err(|error| {
-                let help = help_for_silence("ropewalk bench serve");
+                let help = help_for_connect(&error, "ropewalk bench serve");
                 Failure::Run(format!("{error}\n = help: {help}"))
             })?;
             let report = |_: Step, share| progress.on_progress(share);

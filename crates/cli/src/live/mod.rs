@@ -30,5 +30,5 @@ pub use peers::{PeerArg, peers_file};
 pub use reload::{Announcer, Reload};
 pub use ropewalk_apps::access::default_key;
 pub use shards::ShardArgs;
-pub use silence::{help_for_silence, wrong_date};
+pub use silence::{help_for_connect, help_for_silence, wrong_date};
 pub use stream::Flow;

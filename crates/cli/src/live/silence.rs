@@ -4,10 +4,23 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use ropewalk_apps::access::{civil_from_days, default_key};
+use ropewalk_apps::access::default_key;
+use ropewalk_base::date::utc_text;
+use ropewalk_runtime::endpoint::ConnectError;
 
 /// Files may be a little newer than the date: another machine may have written them.
 const TOLERANCE: Duration = Duration::from_secs(60);
+
+/// Help for an association that could not be opened. `command` is what should run at the peer.
+pub fn help_for_connect(error: &ConnectError, command: &str) -> String {
+    match error {
+        ConnectError::OldDate(_) => {
+            "`timedatectl set-ntp true`, or `date --set`, corrects the clock of a machine"
+                .to_owned()
+        }
+        _ => help_for_silence(command),
+    }
+}
 
 /// Help for a server that does not answer. `command` is what should run there.
 pub fn help_for_silence(command: &str) -> String {
@@ -18,7 +31,7 @@ pub fn help_for_silence(command: &str) -> String {
     );
     match wrong_date() {
         Some(wrong) => format!(
-            "{wrong}, and peers do not answer a key whose clock was set back: set the date. Else: {questions}"
+            "{wrong}, and peers refuse a key whose clock was set back: set the date. Else: {questions}"
         ),
         None => questions,
     }
@@ -48,12 +61,8 @@ fn compare(now: SystemTime, (changed, file): (SystemTime, PathBuf)) -> Option<St
     })
 }
 
-/// A date as 2027-01-31 12:00 UTC.
 fn shown(date: SystemTime) -> String {
-    let seconds = date.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-    let (year, month, day) = civil_from_days(seconds / 86_400);
-    let minutes = seconds / 60 % 1440;
-    format!("{year}-{month:02}-{day:02} {:02}:{:02} UTC", minutes / 60, minutes % 60)
+    utc_text(date.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()))
 }
 
 #[cfg(test)]
@@ -67,7 +76,7 @@ mod tests {
         assert_eq!(compared(1_801_353_600, 1_801_353_600), None);
         assert_eq!(compared(1_801_353_600, 1_801_353_630), None, "written by another machine");
         let wrong = compared(1_801_353_600, 1_801_353_600 + 86_400 + 3_660);
-        let expected = "the date of this machine is 2027-01-31 00:00 UTC, before that of f, 2027-02-01 01:01 UTC";
+        let expected = "the date of this machine is 2027-01-31 00:00:00 UTC, before that of f, 2027-02-01 01:01:00 UTC";
         assert_eq!(wrong.as_deref(), Some(expected));
     }
 }

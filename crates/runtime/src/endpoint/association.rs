@@ -9,8 +9,8 @@ use ropewalk_engine::path::PathStatus;
 use ropewalk_engine::sctp::association::{CloseReason, SendError as Refusal};
 use ropewalk_engine::sctp::{Association as Machine, Delivery, Message, Part};
 
+use super::connect::ConnectError;
 use super::encapsulation::Encapsulation;
-use super::handshake::Silence;
 use super::peer::{PathEvent, Peer, Signals};
 use super::state::{AssociationKey, EndpointState, Shared};
 use super::stats::Stats;
@@ -450,10 +450,13 @@ impl Association {
         self.inspect(|peer, _| peer.public_key())?
     }
 
-    /// What is known about a handshake that has produced no session yet. None if there is a session or no sealing.
-    pub(super) fn silence(&self) -> Option<Silence> {
+    /// Why a handshake has produced no session yet. None if there is a session or no sealing.
+    pub(super) fn failed_handshake(&self) -> Option<ConnectError> {
         self.inspect(|peer, _| match &peer.encapsulation {
-            Encapsulation::HandshakeInProgress(handshake) => Some(handshake.silence()),
+            Encapsulation::HandshakeInProgress(handshake) => Some(handshake.refusal().map_or_else(
+                || ConnectError::NoSession(handshake.silence()),
+                ConnectError::OldDate,
+            )),
             Encapsulation::Plain(_) | Encapsulation::Sealed(_) => None,
         })?
     }

@@ -8,6 +8,7 @@
 //! ```text
 //! request    0 (2)  1 (2)  zeros up to 64 bytes
 //! response   0 (2)  2 (2)  family, 4 or 6 (1)  address (16; IPv4: the first 4)  port (2)  length (1)  release (at most 32)
+//!            date, nanoseconds since 1970 (8)
 //! ```
 //!
 //! RFC 9260, 3.1: "The port number 0 MUST NOT be used." An SCTP packet begins with its source port, so a peer that does
@@ -28,6 +29,7 @@ use super::batch::{Batch, Fit};
 use super::encapsulation::Encapsulation;
 use super::peer::{Peer, Route};
 use super::state::{AssociationKey, EndpointState};
+use crate::seal::{Timestamp, difference};
 
 /// What both datagrams begin with; the first two bytes are the source port 0.
 const REQUEST: [u8; 4] = [0, 0, 0, 1];
@@ -41,11 +43,11 @@ const RELEASE: &str = env!("CARGO_PKG_VERSION");
 /// Time between two requests, if no response comes.
 const REPEAT: Duration = Duration::from_millis(250);
 
-const _: () = assert!(4 + 1 + 16 + 2 + 1 + RELEASE_MAX <= REQUEST_LEN);
+const _: () = assert!(4 + 1 + 16 + 2 + 1 + RELEASE_MAX + 8 <= REQUEST_LEN);
 const _: () = assert!(RELEASE.len() <= RELEASE_MAX);
 
 /// What the peer responds about a path.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct BindingResponse {
     /// The address from which the peer receives the datagrams of the path.
     pub address: SocketAddr,
@@ -53,6 +55,9 @@ pub struct BindingResponse {
     pub release: PeerText,
     /// Time from the question to its answer. None if the question was repeated: the answer may belong to any of them.
     pub rtt: Option<Duration>,
+    /// By how much the peer's clock is ahead of this machine's, seconds; negative if it is behind. Exact to half of the round
+    /// trip. None if the peer's release does not tell its date.
+    pub clock_ahead_s: Option<f64>,
 }
 
 /// Whether the content of a sealed datagram is a Binding request or response.
@@ -61,7 +66,7 @@ pub(super) fn is_binding(body: &[u8]) -> bool {
     body.starts_with(&REQUEST) || body.starts_with(&RESPONSE)
 }
 
-fn put_response(from: SocketAddr, out: &mut Vec<u8>) {
+fn put_response(from: SocketAddr, date: Timestamp, out: &mut Vec<u8>) {
     out.put_slice(&RESPONSE);
     match from.ip().to_canonical() {
         IpAddr::V4(ip) => {
@@ -77,10 +82,12 @@ fn put_response(from: SocketAddr, out: &mut Vec<u8>) {
     out.put_u16(from.port());
     out.put_u8(RELEASE.len() as u8);
     out.put_slice(RELEASE.as_bytes());
+    out.put_u64(date.as_unix_nanos());
 }
 
-/// Decodes a response. None if it makes no sense. Later releases may append more.
-fn decode_response(body: &[u8]) -> Option<BindingResponse> {
+/// Decodes a response that arrived at the date `now`. None if it makes no sense. Earlier releases do not tell their date, and
+/// later ones may append more.
+fn decode_response(now: Timestamp, body: &[u8]) -> Option<BindingResponse> {
     let mut rest = body.strip_prefix(&RESPONSE)?;
     let family = rest.try_get_u8().ok()?;
     let mut octets = [0; 16];
@@ -93,10 +100,13 @@ fn decode_response(body: &[u8]) -> Option<BindingResponse> {
     let port = rest.try_get_u16().ok()?;
     let length = usize::from(rest.try_get_u8().ok()?);
     let release = rest.get(..length).filter(|_| length <= RELEASE_MAX)?;
+    let date = rest.get(length..).and_then(|mut rest| rest.try_get_u64().ok());
+    let date = date.map(Timestamp::from_unix_nanos);
     Some(BindingResponse {
         address: SocketAddr::new(ip, port),
         release: PeerText::from_bytes(release),
         rtt: None,
+        clock_ahead_s: date.map(|date| difference(date, now)),
     })
 }
 
@@ -113,7 +123,9 @@ impl EndpointState {
         if body.starts_with(&RESPONSE) {
             peer.on_binding_response(path, body);
         } else if body.len() >= REQUEST_LEN {
-            self.send_beside(&mut peer, path, route, |out| put_response(route.remote, out));
+            self.send_beside(&mut peer, path, route, |out| {
+                put_response(route.remote, Timestamp::now(), out);
+            });
         }
         self.put_back(key, peer);
     }
@@ -146,7 +158,7 @@ impl EndpointState {
 impl Peer {
     fn on_binding_response(&mut self, path: PathId, body: &[u8]) {
         let Some(asked) = self.bindings.get_mut(&path.0) else { return };
-        if let Some(response) = decode_response(body) {
+        if let Some(response) = decode_response(Timestamp::now(), body) {
             *asked = Some(response);
             self.signals.probed.notify_waiters();
         }
@@ -171,7 +183,10 @@ impl Association {
                     && let Some(response) = self.take_binding_response(number)
                 {
                     let rtt = (repeated == 0).then(|| begin.elapsed());
-                    return Some(BindingResponse { rtt, ..response });
+                    // The peer read its clock before the response travelled.
+                    let travelled_s = rtt.unwrap_or_default().as_secs_f64() / 2.0;
+                    let clock_ahead_s = response.clock_ahead_s.map(|ahead| ahead + travelled_s);
+                    return Some(BindingResponse { rtt, clock_ahead_s, ..response });
                 }
             }
             None
@@ -207,27 +222,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_response_comes_back_and_is_shorter_than_its_request() {
+    fn a_response_comes_back_and_is_no_longer_than_its_request() {
+        const SECOND: u64 = 1_000_000_000;
+        let now = Timestamp::from_unix_nanos(100 * SECOND);
+        let date = Timestamp::from_unix_nanos(97 * SECOND);
         for address in ["192.0.2.7:9899", "[2001:db8::1]:1"] {
             let address = address.parse().expect("an address");
             let mut body = Vec::new();
-            put_response(address, &mut body);
+            put_response(address, date, &mut body);
             assert!(body.len() <= REQUEST_LEN && is_binding(&body));
             let release = PeerText::new(RELEASE);
-            assert_eq!(
-                decode_response(&body),
-                Some(BindingResponse { address, release, rtt: None })
-            );
-            for length in 0..body.len() {
-                assert_eq!(decode_response(&body[..length]), None, "{length} bytes");
+            let response =
+                BindingResponse { address, release, rtt: None, clock_ahead_s: Some(-3.0) };
+            assert_eq!(decode_response(now, &body), Some(response.clone()));
+            let undated = body.len() - 8;
+            let without = BindingResponse { clock_ahead_s: None, ..response };
+            assert_eq!(decode_response(now, &body[..undated]), Some(without));
+            for length in 0..undated {
+                assert_eq!(decode_response(now, &body[..length]), None, "{length} bytes");
             }
             body[4] = 5;
-            assert_eq!(decode_response(&body), None);
+            assert_eq!(decode_response(now, &body), None);
         }
         let mapped = "[::ffff:192.0.2.7]:5".parse().expect("an address");
         let mut body = Vec::new();
-        put_response(mapped, &mut body);
-        let found = decode_response(&body).expect("a response").address;
+        put_response(mapped, date, &mut body);
+        let found = decode_response(now, &body).expect("a response").address;
         assert_eq!(found.to_string(), "192.0.2.7:5");
     }
 
@@ -235,7 +255,7 @@ mod tests {
         #[test]
         fn no_bytes_stop_the_decoder(bytes in prop::collection::vec(any::<u8>(), 0..100)) {
             let body = [&RESPONSE[..], &bytes].concat();
-            if let Some(response) = decode_response(&body) {
+            if let Some(response) = decode_response(Timestamp::from_unix_nanos(0), &body) {
                 prop_assert!(response.release.unescaped().len() <= 3 * RELEASE_MAX);
             }
         }

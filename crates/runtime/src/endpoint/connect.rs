@@ -21,7 +21,7 @@ use super::shards::Shard;
 use super::state::{AssociationKey, EndpointState};
 use super::transport::{Encryption, UnknownName};
 use super::{Association, Endpoint, secret};
-use crate::seal::PublicKey;
+use crate::seal::{ClockRefusal, PublicKey};
 
 /// The peer to connect to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,6 +67,8 @@ pub enum ConnectError {
     Random,
     /// The handshake before a sealed association got no valid answer.
     NoSession(Silence),
+    /// The peer refused the handshake because its date is old: a clock is wrong.
+    OldDate(ClockRefusal),
     /// There is no SCTP port 0.
     SctpPort,
     /// An association with that peer and the same SCTP ports exists.
@@ -92,6 +94,7 @@ impl fmt::Display for ConnectError {
             ),
             Self::Random => f.write_str("the system provides no random numbers"),
             Self::NoSession(silence) => silence.fmt(f),
+            Self::OldDate(refusal) => refusal.fmt(f),
             Self::SctpPort => f.write_str("there is no SCTP port 0: give one from 1 to 65535"),
             Self::Exists(peer, ports) => {
                 let local = ports.local.unwrap_or(PORT);
@@ -139,9 +142,9 @@ impl Endpoint {
         let association = self.start_connect(target, ports)?;
         match association.up().await {
             Ok(()) => Ok(association),
-            Err(reason) => Err(association
-                .silence()
-                .map_or(ConnectError::Ended(reason), ConnectError::NoSession)),
+            Err(reason) => {
+                Err(association.failed_handshake().unwrap_or(ConnectError::Ended(reason)))
+            }
         }
     }
 }

@@ -6,7 +6,8 @@ use std::fmt;
 use ropewalk_base::{Duration, Time};
 
 use crate::seal::{
-    Finish, HandshakeError, Initiator, PresharedKey, PublicKey, SecretKey, Session, Timestamp,
+    ClockRefusal, Finish, HandshakeError, Initiator, PresharedKey, PublicKey, SecretKey, Session,
+    Timestamp,
 };
 
 /// First retransmission interval. It doubles with each try, up to [`LONGEST`].
@@ -27,6 +28,8 @@ pub struct HandshakeInProgress {
     other_versions: Vec<u8>,
     /// Whether this end uses a pre-shared key.
     has_psk: bool,
+    /// The peer's answer that the date of the handshake is old.
+    refusal: Option<ClockRefusal>,
 }
 
 /// What is known about a handshake that produced no session.
@@ -44,6 +47,8 @@ pub enum Progress {
     Waiting,
     /// The handshake is complete.
     Done(Box<Session>),
+    /// The peer has refused it, and has proved that it is the peer.
+    Refused,
 }
 
 impl HandshakeInProgress {
@@ -69,7 +74,13 @@ impl HandshakeInProgress {
             next: now + FIRST_WAIT,
             other_versions: Vec::new(),
             has_psk,
+            refusal: None,
         })
+    }
+
+    /// The peer's answer that the date of the handshake is old.
+    pub const fn refusal(&self) -> Option<ClockRefusal> {
+        self.refusal
     }
 
     /// What is known about the handshake, if it fails.
@@ -90,6 +101,10 @@ impl HandshakeInProgress {
                 self.datagrams.push_back(datagram);
                 Progress::Waiting
             }
+            Err(HandshakeError::OldDate(refusal)) => {
+                self.refusal = Some(refusal);
+                Progress::Refused
+            }
             Err(HandshakeError::OtherVersion(versions)) => {
                 self.other_versions = versions;
                 Progress::Waiting
@@ -98,9 +113,9 @@ impl HandshakeInProgress {
         }
     }
 
-    /// Whether all tries are used up.
+    /// Whether all tries are used up, or the peer has refused the handshake.
     pub const fn has_given_up(&self) -> bool {
-        self.tries >= TRIES
+        self.tries >= TRIES || self.refusal.is_some()
     }
 
     /// When [`HandshakeInProgress::handle_timeout`] must be called.

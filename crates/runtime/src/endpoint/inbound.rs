@@ -180,9 +180,13 @@ impl EndpointState {
         match &mut peer.encapsulation {
             Encapsulation::Plain(_) => None,
             Encapsulation::HandshakeInProgress(handshake) => {
-                if let Progress::Done(session) = handshake.take_answer(now, datagram) {
-                    peer.encapsulation = Encapsulation::Sealed(session);
-                    peer.machine.open(now);
+                match handshake.take_answer(now, datagram) {
+                    Progress::Done(session) => {
+                        peer.encapsulation = Encapsulation::Sealed(session);
+                        peer.machine.open(now);
+                    }
+                    Progress::Refused => peer.give_up(),
+                    Progress::Waiting => {}
                 }
                 self.mark_ready(key);
                 None

@@ -287,8 +287,8 @@ impl Peer {
         }
     }
 
-    /// Ends the association because the peer has not answered.
-    fn give_up(&mut self) {
+    /// Ends the association because the peer has not answered, or has refused the handshake.
+    pub fn give_up(&mut self) {
         self.ended = Some(CloseReason::NoAnswer);
         self.signals.all();
     }

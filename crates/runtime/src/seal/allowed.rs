@@ -86,7 +86,7 @@ impl Allowed {
 }
 
 /// A time in the largest unit that gives at least two.
-fn rounded(time: Duration) -> String {
+pub(super) fn rounded(time: Duration) -> String {
     const UNITS: [(u64, &str); 3] = [(86_400, "days"), (3_600, "hours"), (60, "minutes")];
     let seconds = time.as_nanos() / 1_000_000_000;
     let unit = UNITS.iter().find(|(unit, _)| seconds >= 2 * unit);
@@ -104,7 +104,7 @@ impl fmt::Display for Refusal {
                 return write!(
                     f,
                     "the clock of this peer is {time} behind its own at the last handshake, or an old datagram was repeated; \
-                     it gets no answer until its clock is right"
+                     it gets no session until its clock is right"
                 );
             }
             Self::NotListed => "the key is not allowed",

@@ -16,9 +16,15 @@ const SEARCH: Duration = Duration::from_secs(1);
 /// Why a first message is not admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rejection {
-    /// It is not newer than another one of its key. How far its date is behind the date that the clock of its key must have
-    /// by now; zero if it is that other one.
-    Old(Duration),
+    /// It is older than another one of its key.
+    Old {
+        /// How far its date is behind the date that the clock of its key must have by now.
+        behind: Duration,
+        /// The date of that other one.
+        newest: Timestamp,
+    },
+    /// It is the newest one of its key again.
+    Known,
     /// Too many keys are remembered.
     Full,
 }
@@ -50,12 +56,13 @@ impl HandshakeReplay {
     ) -> Result<(), Rejection> {
         if let Some((newest, at)) = self.newest.get(&key) {
             if sent == *newest {
-                return Err(Rejection::Old(Duration::ZERO));
+                return Err(Rejection::Known);
             }
             if sent < *newest {
                 let behind = newest.as_unix_nanos() - sent.as_unix_nanos();
                 let since = now.since(*at).as_nanos();
-                return Err(Rejection::Old(Duration::from_nanos(behind.saturating_add(since))));
+                let behind = Duration::from_nanos(behind.saturating_add(since));
+                return Err(Rejection::Old { behind, newest: *newest });
             }
         } else if !self.has_room(now) {
             return Err(Rejection::Full);
@@ -94,16 +101,19 @@ mod tests {
     #[test]
     fn only_a_newer_message_of_a_key_is_admitted() {
         let mut replay = HandshakeReplay::of_listed();
-        let old = |nanos| Err(Rejection::Old(Duration::from_nanos(nanos)));
+        let old = |nanos, newest| {
+            let newest = Timestamp::from_unix_nanos(newest);
+            Err(Rejection::Old { behind: Duration::from_nanos(nanos), newest })
+        };
         for (at, number, sent, admitted) in [
             (0, 1, 5, Ok(())),
-            (0, 1, 5, old(0)),
-            (0, 1, 4, old(1)),
-            (100, 1, 5, old(0)),
-            (100, 1, 4, old(101)),
+            (0, 1, 5, Err(Rejection::Known)),
+            (0, 1, 4, old(1, 5)),
+            (100, 1, 5, Err(Rejection::Known)),
+            (100, 1, 4, old(101, 5)),
             (100, 2, 4, Ok(())),
             (100, 1, 6, Ok(())),
-            (100, 1, 5, old(1)),
+            (100, 1, 5, old(1, 6)),
         ] {
             let (now, date) = (Time::from_nanos(at), Timestamp::from_unix_nanos(sent));
             assert_eq!(replay.admit(now, key(number), date), admitted, "{at}: {number} {sent}");

@@ -11,6 +11,7 @@ use ropewalk_base::Time;
 use snow::HandshakeState;
 
 use super::cipher::{Cipher, CipherOffer};
+use super::clock_refusal::{ClockContent, ClockRefusal};
 use super::keys::{PublicKey, SecretKey};
 use super::mac::{Mac, MacKey};
 use super::noise;
@@ -18,8 +19,8 @@ use super::psk::PresharedKey;
 use super::session::{Role, Session, SessionEnds};
 use super::timestamp::Timestamp;
 use super::wire::{
-    CHOICE_LEN, FIRST_MIN, Kind, MAC_LEN, NOISE_FIRST_LEN, OFFER_LEN, PAYLOAD_MAX, PREFIX_LEN,
-    REPLY_LEN, RETRY_LEN, TOKEN_LEN, VERSION, bytes_at, prefix,
+    CHOICE_LEN, CLOCK_LEN, FIRST_MIN, Kind, MAC_LEN, NOISE_FIRST_LEN, OFFER_LEN, PAYLOAD_MAX,
+    PREFIX_LEN, REPLY_LEN, RETRY_LEN, TOKEN_LEN, VERSION, bytes_at, prefix,
 };
 
 /// Most Retries that are obeyed in one attempt. Without an attacker one is enough. With one, the genuine Retry must
@@ -90,6 +91,8 @@ pub enum HandshakeError {
     OtherVersion(Vec<u8>),
     /// The peer chose a cipher that was not offered; the cipher's number.
     Cipher(u8),
+    /// The peer refuses the date of this attempt, which is over.
+    OldDate(ClockRefusal),
 }
 
 impl Initiator {
@@ -190,7 +193,7 @@ impl Initiator {
         (datagram, mac)
     }
 
-    /// Handles a datagram that may be the answer. Only the peer's genuine Reply changes what is accepted afterwards.
+    /// Handles a datagram that may be the answer. Only the peer's genuine Reply or Clock changes what is accepted afterwards.
     ///
     /// # Errors
     /// [`HandshakeError`]; the handshake continues to wait.
@@ -204,6 +207,7 @@ impl Initiator {
         }
         let authentic = match kind {
             Kind::Reply => datagram.len() == REPLY_LEN && attempt.accepts(&self.mac_key, datagram),
+            Kind::Clock => datagram.len() == CLOCK_LEN && attempt.accepts(&self.mac_key, datagram),
             _ => self.mac_key.check_answer(&attempt.mac, datagram),
         };
         if !authentic {
@@ -216,6 +220,7 @@ impl Initiator {
             _ if datagram[1] != VERSION => Err(HandshakeError::Forged),
             Kind::Retry if datagram.len() == RETRY_LEN => self.retry(body).map(Finish::Again),
             Kind::Reply => self.establish(now, body),
+            Kind::Clock => Err(self.read_clock(body)),
             _ => Err(HandshakeError::Forged),
         }
     }
@@ -241,12 +246,7 @@ impl Initiator {
     }
 
     fn establish(&mut self, now: Time, message: &[u8]) -> Result<Finish, HandshakeError> {
-        let mut attempt = self.attempt.take().ok_or(HandshakeError::NotOurs)?;
-        let Some(choice) = noise::read(&mut attempt.state, message) else {
-            // A message that cannot be read does not change the handshake state.
-            self.attempt = Some(attempt);
-            return Err(HandshakeError::Forged);
-        };
+        let (attempt, choice) = self.read_second(message)?;
         let choice: [u8; CHOICE_LEN] =
             choice.as_slice().try_into().map_err(|_| HandshakeError::Forged)?;
         let [a, b, c, d, number] = choice;
@@ -259,6 +259,27 @@ impl Initiator {
         };
         let secrets = noise::secrets(attempt.state);
         Ok(Finish::Established(Box::new(Session::new(ends, cipher, &secrets, now))))
+    }
+
+    /// Reads the second Noise message, which ends the attempt. One that is not the peer's changes nothing.
+    fn read_second(&mut self, message: &[u8]) -> Result<(Attempt, Vec<u8>), HandshakeError> {
+        let mut attempt = self.attempt.take().ok_or(HandshakeError::NotOurs)?;
+        let Some(content) = noise::read(&mut attempt.state, message) else {
+            // A message that cannot be read does not change the handshake state.
+            self.attempt = Some(attempt);
+            return Err(HandshakeError::Forged);
+        };
+        Ok((attempt, content))
+    }
+
+    fn read_clock(&mut self, message: &[u8]) -> HandshakeError {
+        let content = match self.read_second(message) {
+            Ok((_, content)) => ClockContent::parse(&content),
+            Err(error) => return error,
+        };
+        content.map_or(HandshakeError::Forged, |ClockContent { peer, newest }| {
+            HandshakeError::OldDate(ClockRefusal { own: self.newest, peer, newest })
+        })
     }
 
     /// Simulates a machine with only these ciphers, from the next attempt on.
@@ -324,6 +345,7 @@ impl fmt::Display for HandshakeError {
             Self::Cipher(number) => {
                 write!(f, "the peer chose cipher {number}, which was not offered")
             }
+            Self::OldDate(refusal) => refusal.fmt(f),
         }
     }
 }

@@ -8,6 +8,7 @@
 
 mod allowed;
 mod cipher;
+mod clock_refusal;
 mod curve;
 mod handshake_replay;
 mod initiator;
@@ -35,6 +36,7 @@ mod wire;
 
 pub use allowed::{Allowed, Grant, Refusal, Refused};
 pub use cipher::Cipher;
+pub use clock_refusal::ClockRefusal;
 pub use initiator::{Finish, HandshakeError, Initiator};
 pub use key_file::{KeyFileError, KeyFileProblem, write_new_secret};
 pub use keys::{KeyError, PublicKey, SecretKey};
@@ -48,6 +50,6 @@ pub use renewal::{RenewalMessage, is_renewal};
 pub use responder::{Answer, Established, Responder};
 pub use sender::SealError;
 pub use session::{Limits, Opened, Session, SessionCounters};
-pub use timestamp::Timestamp;
+pub use timestamp::{Timestamp, difference};
 pub use trusted_file::{Secrecy, read_trusted};
 pub use wire::{FIRST_MAX, FIRST_MIN, OVERHEAD, PAYLOAD_MAX, VERSION, is_first, session_id};

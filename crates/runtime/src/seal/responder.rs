@@ -4,11 +4,12 @@ use core::fmt;
 use core::net::SocketAddr;
 use std::collections::VecDeque;
 
-use ropewalk_base::{Duration, Time};
+use ropewalk_base::Time;
 use snow::HandshakeState;
 
 use super::allowed::{Allowed, Refusal, Refused};
 use super::cipher::{Cipher, CipherOffer};
+use super::clock_refusal::{CLOCK_TOLERANCE, ClockContent};
 use super::handshake_replay::{HandshakeReplay, Rejection, UNLISTED_KEYS_MAX};
 use super::keys::{KeyError, PublicKey, SecretKey};
 use super::mac::{Mac, MacKey};
@@ -29,9 +30,6 @@ const FREE_PER_SECOND: u32 = 100;
 
 /// Refused initiators that are kept until they are read. Any more are dropped.
 const REFUSED_LIMIT: usize = 16;
-
-/// A first datagram that is older than another one by less is a late one, or comes from a clock that will soon be right.
-const CLOCK_TOLERANCE: Duration = Duration::from_secs(10);
 
 /// Answers first datagrams.
 pub struct Responder {
@@ -55,8 +53,8 @@ pub struct Responder {
 pub enum Answer {
     /// Nothing: it deserves no answer.
     Drop,
-    /// Send this to the source of the datagram, and keep no state: a Retry, Versions, or again the Reply to a first
-    /// message that has led to a session.
+    /// Send this to the source of the datagram, and keep no state: a Retry, Versions, a Clock, or again the Reply to a
+    /// first message that has led to a session.
     Reply(Vec<u8>),
     /// A session was created.
     Established(Box<Established>),
@@ -170,12 +168,12 @@ impl Responder {
         } else if !self.rate_limiter.admits_unvalidated(now) {
             return Answer::Reply(self.retry(now, from, &first));
         }
-        let Some(established) = self.establish(now, from, &first, session_id) else {
-            return Answer::Drop;
-        };
-        let unsigned = established.reply[..established.reply.len() - MAC_LEN].to_vec();
-        self.reply_cache.insert(now, name, unsigned);
-        Answer::Established(Box::new(established))
+        let answer = self.establish(now, from, &first, session_id).unwrap_or(Answer::Drop);
+        if let Answer::Established(established) = &answer {
+            let unsigned = established.reply[..established.reply.len() - MAC_LEN].to_vec();
+            self.reply_cache.insert(now, name, unsigned);
+        }
+        answer
     }
 
     /// Number of keys whose newest first datagram is remembered, the only state that handshakes leave here. At most
@@ -214,14 +212,14 @@ impl Responder {
         answer
     }
 
-    /// Creates a session, if the initiator may have one.
+    /// Creates a session, if the initiator may have one. One whose date is old gets a Clock.
     fn establish(
         &mut self,
         now: Time,
         from: SocketAddr,
         first: &First<'_>,
         id: u32,
-    ) -> Option<Established> {
+    ) -> Option<Answer> {
         let mut state = noise::responder(&self.secret, first.has_psk(), &first.prefix).ok()?;
         let content = Content::parse(&noise::read(&mut state, first.message)?)?;
         let peer = PublicKey::of_handshake(bytes_at(state.get_remote_static()?, 0)?);
@@ -234,18 +232,20 @@ impl Responder {
             }
         }
         let cipher = self.offer.common(content.offer)?;
-        if let Err(rejection) = self.replay.admit(now, peer, content.sent) {
-            if let Rejection::Old(behind) = rejection
-                && behind >= CLOCK_TOLERANCE
-            {
+        match self.replay.admit(now, peer, content.sent) {
+            Ok(()) => {}
+            // A first datagram that is older by less is late, or its clock will soon have passed the newest date.
+            Err(Rejection::Old { behind, newest }) if behind >= CLOCK_TOLERANCE => {
                 self.note_refused(Refused { peer, from, why: Refusal::ClockBehind(behind) });
+                return self.clock(&mut state, first, newest).map(Answer::Reply);
             }
-            return None;
+            Err(_) => return None,
         }
         let reply = self.reply(&mut state, first, id, cipher)?;
         let ends = SessionEnds { role: Role::Responder, id, peer_id: first.session(), peer };
         let session = Session::new(ends, cipher, &noise::secrets(state), now);
-        Some(Established { session, reply, peer, payload: content.payload })
+        let established = Established { session, reply, peer, payload: content.payload };
+        Some(Answer::Established(Box::new(established)))
     }
 
     /// The pre-shared key of this handshake. Either both ends use one, or neither.
@@ -277,10 +277,32 @@ impl Responder {
     ) -> Option<Vec<u8>> {
         let mut choice = id.to_be_bytes().to_vec();
         choice.push(cipher.number());
-        let mut reply = prefix(Kind::Reply, first.session()).to_vec();
-        noise::write(state, &choice, NOISE_REPLY_LEN, &mut reply).ok()?;
-        self.mac_key.sign_answer(&first.mac, &mut reply);
-        Some(reply)
+        self.sealed_answer(state, first, Kind::Reply, &choice)
+    }
+
+    /// Tells the initiator the date here, and the date that its next first datagram must exceed.
+    fn clock(
+        &self,
+        state: &mut HandshakeState,
+        first: &First<'_>,
+        newest: Timestamp,
+    ) -> Option<Vec<u8>> {
+        let content = ClockContent { peer: (self.date)(), newest };
+        self.sealed_answer(state, first, Kind::Clock, &content.to_bytes())
+    }
+
+    /// The second Noise message, which only the initiator can read.
+    fn sealed_answer(
+        &self,
+        state: &mut HandshakeState,
+        first: &First<'_>,
+        kind: Kind,
+        content: &[u8],
+    ) -> Option<Vec<u8>> {
+        let mut answer = prefix(kind, first.session()).to_vec();
+        noise::write(state, content, NOISE_REPLY_LEN, &mut answer).ok()?;
+        self.mac_key.sign_answer(&first.mac, &mut answer);
+        Some(answer)
     }
 
     /// Sets the date, for tests.

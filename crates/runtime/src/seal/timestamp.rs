@@ -5,11 +5,15 @@
     reason = "a first message must be newer than those of an earlier process: only the date knows"
 )]
 
+use core::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Nanoseconds since 1970 by the initiator's clock. Timestamps are only compared with others of the same key, so the
-/// clocks of two machines need not agree. The clock of one machine must not go backwards while no process runs.
+use ropewalk_base::Duration;
+use ropewalk_base::date::utc_text;
+
+/// Nanoseconds since 1970 by a machine's clock. Timestamps of first messages are only compared with others of the same key,
+/// so the clocks of two machines need not agree. The clock of one machine must not go backwards while no process runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Timestamp(u64);
 
@@ -43,6 +47,23 @@ impl Timestamp {
     /// Nanoseconds since 1970.
     pub const fn as_unix_nanos(self) -> u64 {
         self.0
+    }
+
+    /// The time between this date and another one, whichever is later.
+    pub(super) const fn apart_from(self, other: Self) -> Duration {
+        Duration::from_nanos(self.0.abs_diff(other.0))
+    }
+}
+
+/// By how much `a` is later than `b`, seconds; negative if it is earlier.
+pub fn difference(a: Timestamp, b: Timestamp) -> f64 {
+    let apart = a.apart_from(b).as_secs_f64();
+    if a < b { -apart } else { apart }
+}
+
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&utc_text(self.0 / 1_000_000_000))
     }
 }
 

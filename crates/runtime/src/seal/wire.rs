@@ -6,6 +6,7 @@
 //! reply    kind 0x02 (1)                version (1)  session (4)                Noise       MAC (16)
 //! retry    kind 0x03 (1)                version (1)  session (4)  token (24)                MAC (16)
 //! versions kind 0x04 (1)                version (1)  session (4)  versions (n)              MAC (16)
+//! clock    kind 0x06 (1)                version (1)  session (4)                Noise       MAC (16)
 //! ```
 //!
 //! `session` is the receiver's number; in the first datagram it is the sender's. A first datagram of kind 0x05 mixes
@@ -40,6 +41,8 @@ pub(super) const TOKEN_LEN: usize = 8 + MAC_LEN;
 pub(super) const OFFER_LEN: usize = 8 + 1 + 2;
 /// The second Noise message's content: the responder's session, and the cipher.
 pub(super) const CHOICE_LEN: usize = 4 + 1;
+/// Content of the second Noise message in a Clock: the responder's date, and that of the newest handshake of the key.
+pub(super) const CLOCK_CONTENT_LEN: usize = 8 + 8;
 /// Noise IK, first message: ephemeral key, sealed static key, tag of the payload.
 pub(super) const NOISE_FIRST_LEN: usize = 32 + (32 + TAG_LEN) + TAG_LEN;
 /// Noise IK, second message: ephemeral key, tag of the payload.
@@ -49,6 +52,8 @@ pub(super) const NOISE_REPLY_LEN: usize = 32 + TAG_LEN;
 const FIRST_LEAST: usize = PREFIX_LEN + TOKEN_LEN + NOISE_FIRST_LEN + OFFER_LEN + MAC_LEN;
 /// Size of a Reply.
 pub(super) const REPLY_LEN: usize = PREFIX_LEN + NOISE_REPLY_LEN + CHOICE_LEN + MAC_LEN;
+/// Size of a Clock.
+pub(super) const CLOCK_LEN: usize = PREFIX_LEN + NOISE_REPLY_LEN + CLOCK_CONTENT_LEN + MAC_LEN;
 /// Size of a Retry, which requests a token.
 pub(super) const RETRY_LEN: usize = PREFIX_LEN + TOKEN_LEN + MAC_LEN;
 /// Size of the answer to another version, which lists only ours.
@@ -56,6 +61,8 @@ pub(super) const VERSIONS_LEN: usize = PREFIX_LEN + 1 + MAC_LEN;
 
 // An answer to an unproved address may be at most three times as large as the first datagram.
 const _: () = assert!(REPLY_LEN <= 3 * FIRST_MIN);
+// A Clock is no larger than what it answers, and its content never has the length of a Reply's.
+const _: () = assert!(CLOCK_LEN <= FIRST_MIN && CLOCK_CONTENT_LEN != CHOICE_LEN);
 const _: () = assert!(RETRY_LEN <= 3 * FIRST_MIN && VERSIONS_LEN <= 3 * FIRST_MIN);
 const _: () = assert!(FIRST_LEAST <= FIRST_MIN && FIRST_MIN < FIRST_MAX);
 
@@ -79,12 +86,21 @@ pub(super) enum Kind {
     Versions = 4,
     /// A first datagram of a handshake with a pre-shared key.
     FirstWithPsk = 5,
+    /// The answer to a first datagram with an old date.
+    Clock = 6,
 }
 
 impl Kind {
     /// The kind of a handshake datagram.
     pub(super) fn of(datagram: &[u8]) -> Option<Self> {
-        let kinds = [Self::First, Self::Reply, Self::Retry, Self::Versions, Self::FirstWithPsk];
+        let kinds = [
+            Self::First,
+            Self::Reply,
+            Self::Retry,
+            Self::Versions,
+            Self::FirstWithPsk,
+            Self::Clock,
+        ];
         let first = *datagram.first()?;
         kinds.into_iter().find(|kind| *kind as u8 == first)
     }
@@ -203,9 +219,10 @@ mod tests {
             (of_kind(Kind::Reply), Some(7)),
             (of_kind(Kind::Retry), Some(7)),
             (of_kind(Kind::Versions), Some(7)),
+            (of_kind(Kind::Clock), Some(7)),
             (vec![2, 1, 0], None),
             (vec![0; 100], None),
-            (vec![6; 100], None),
+            (vec![7; 100], None),
         ] {
             assert_eq!(session_id(&datagram), session, "{datagram:?}");
         }

@@ -40,6 +40,8 @@ pub struct DialError {
     pub why: PeerText,
     /// Whether further attempts would fail as well.
     pub lasting: bool,
+    /// The peer refused the handshake because a clock is wrong.
+    pub refused_date: bool,
 }
 
 /// Opens associations to the receiver.
@@ -56,6 +58,8 @@ pub trait Dial {
 pub enum SendError {
     /// The receiver could not be reached.
     Unreachable(PeerText),
+    /// The receiver refused the handshake because a clock is wrong.
+    Clock(PeerText),
     /// The receiver was lost, and could not be reached again in time.
     Lost(PeerText),
     /// The peer does not speak this protocol.
@@ -67,7 +71,9 @@ pub enum SendError {
 impl fmt::Display for SendError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unreachable(why) => write!(f, "the receiver cannot be reached: {why}"),
+            Self::Unreachable(why) | Self::Clock(why) => {
+                write!(f, "the receiver cannot be reached: {why}")
+            }
             Self::Lost(why) => write!(f, "connection to the receiver lost: {why}"),
             Self::OtherService => f.write_str(OTHER_SERVICE),
             Self::Transfer(why) => why.fmt(f),
@@ -103,6 +109,7 @@ pub async fn send<D: Dial>(
     let mut reached = false;
     let mut ended_early = 0;
     loop {
+        let mut refused_date = false;
         let why = match dial.dial().await {
             Ok(link) => {
                 watch.tell(TransferEvent::Connected(link.peer()));
@@ -125,10 +132,17 @@ pub async fn send<D: Dial>(
                 }
             }
             Err(error) if error.lasting => return Err(SendError::Unreachable(error.why)),
-            Err(error) => error.why,
+            Err(error) => {
+                refused_date = error.refused_date;
+                error.why
+            }
         };
         if last_sign.elapsed() >= retry {
-            let error = if reached { SendError::Lost } else { SendError::Unreachable };
+            let error = match (refused_date, reached) {
+                (true, _) => SendError::Clock,
+                (false, true) => SendError::Lost,
+                (false, false) => SendError::Unreachable,
+            };
             return Err(error(why));
         }
         watch.tell(TransferEvent::Lost(why));

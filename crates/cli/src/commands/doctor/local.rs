@@ -291,7 +291,7 @@ fn clock(step_ns: Option<u64>) -> Check {
 fn date(wrong: Option<&str>, synchronised: &Fact<bool>) -> Check {
     const NAME: &str = "time of day";
     if let Some(wrong) = wrong {
-        let advice = "peers do not answer a key whose clock was set back: `timedatectl set-ntp true`, or `date --set`";
+        let advice = "peers refuse a key whose clock was set back: `timedatectl set-ntp true`, or `date --set`";
         return Check::failure(NAME, wrong, advice);
     }
     match synchronised {

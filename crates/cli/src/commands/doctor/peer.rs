@@ -7,9 +7,10 @@ use ropewalk_apps::captive_portal::{self, CaptivePortal};
 #[cfg(target_os = "linux")]
 use ropewalk_apps::tunnel::machine::OUTSIDE_MARK as MARK;
 use ropewalk_runtime::endpoint::{
-    BindAddress, BindingResponse, Endpoint, OpenError, Options, Target,
+    BindAddress, BindingResponse, ConnectError, Endpoint, OpenError, Options, Target,
 };
 use ropewalk_runtime::interfaces;
+use ropewalk_runtime::seal::ClockRefusal;
 use serde::Serialize;
 use tokio::time::{sleep, timeout};
 
@@ -26,6 +27,10 @@ const LOOK: Duration = Duration::from_millis(100);
 const STEADY_LOOKS: u32 = 15;
 /// How long the answer to a question may take after the handshake.
 const BINDING_LIMIT: Duration = Duration::from_secs(2);
+/// Clocks that differ by more are a warning, seconds: handshakes refuse dates that are older by this.
+const CLOCK_TOLERANCE_S: f64 = 10.0;
+const CLOCK_ADVICE: &str = "find out which clock is wrong, and set it: `timedatectl set-ntp true`, or `date --set`. A clock that is set \
+     back keeps its machine from its peers until it has passed the date of the last handshake";
 /// Sockets have no mark on other systems.
 #[cfg(not(target_os = "linux"))]
 const MARK: u32 = 0;
@@ -40,6 +45,11 @@ pub struct Reach {
     pub found: Result<Found, String>,
     /// The network of the link asks for a login.
     pub portal: Option<CaptivePortal>,
+    /// By how much the peer's clock is ahead of this machine's, seconds; negative if it is behind. The peer may have told it
+    /// although it refused the handshake.
+    pub clock_ahead_s: Option<f64>,
+    /// The peer refused the handshake because of its date.
+    pub refused_date: bool,
 }
 
 impl Reach {
@@ -76,6 +86,9 @@ pub struct PeerRow {
     /// The address that the peer sees.
     #[serde(skip_serializing_if = "Option::is_none")]
     public_address: Option<SocketAddr>,
+    /// By how much the peer's clock is ahead of this machine's; negative if it is behind.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    clock_ahead_s: Option<f64>,
     /// The peer's release of Ropewalk.
     #[serde(skip_serializing_if = "Option::is_none")]
     release: Option<String>,
@@ -105,24 +118,55 @@ pub async fn probe(options: &Options, target: &Target) -> Vec<Reach> {
                 continue;
             }
             let only = Target { addresses: vec![*remote], key: target.key };
-            let found = match &endpoint {
-                Ok(endpoint) => try_address(endpoint, &only).await,
-                Err(error) => Err(error.clone()),
+            let mut reach = match &endpoint {
+                Ok(endpoint) => reach(&link, *remote, try_address(endpoint, &only).await),
+                Err(error) => reach(&link, *remote, Err(Unreached::of(error))),
             };
-            let portal = match &found {
-                Ok(_) => None,
-                Err(_) => captive_portal::find(local, remote.ip().to_canonical(), MARK).await,
-            };
-            reaches.push(Reach { link: link.clone(), remote: *remote, found, portal });
+            if reach.found.is_err() && !reach.refused_date {
+                reach.portal = captive_portal::find(local, remote.ip().to_canonical(), MARK).await;
+            }
+            reaches.push(reach);
         }
     }
     reaches
 }
 
-async fn try_address(endpoint: &Endpoint, target: &Target) -> Result<Found, String> {
+/// Why there is no association.
+struct Unreached {
+    why: String,
+    refusal: Option<ClockRefusal>,
+}
+
+impl Unreached {
+    fn of(why: impl ToString) -> Self {
+        Self { why: why.to_string(), refusal: None }
+    }
+}
+
+impl From<ConnectError> for Unreached {
+    fn from(error: ConnectError) -> Self {
+        let refusal = match &error {
+            ConnectError::OldDate(refusal) => Some(*refusal),
+            _ => None,
+        };
+        Self { why: error.to_string(), refusal }
+    }
+}
+
+fn reach(link: &str, remote: SocketAddr, result: Result<Found, Unreached>) -> Reach {
+    let clock_ahead_s = match &result {
+        Ok(found) => found.binding.as_ref().and_then(|binding| binding.clock_ahead_s),
+        Err(unreached) => unreached.refusal.map(|refusal| refusal.difference_s()),
+    };
+    let refused_date = result.as_ref().is_err_and(|unreached| unreached.refusal.is_some());
+    let found = result.map_err(|unreached| unreached.why);
+    Reach { link: link.to_owned(), remote, found, portal: None, clock_ahead_s, refused_date }
+}
+
+async fn try_address(endpoint: &Endpoint, target: &Target) -> Result<Found, Unreached> {
     let connected = timeout(HANDSHAKE_LIMIT, endpoint.connect(target)).await;
-    let connected = connected.map_err(|_| format!("no answer within {HANDSHAKE_LIMIT:?}"))?;
-    let association = connected.map_err(|error| error.to_string())?;
+    let silent = |_| Unreached::of(format!("no answer within {HANDSHAKE_LIMIT:?}"));
+    let association = connected.map_err(silent)??;
     let local_port = endpoint.locals().first().map_or(0, SocketAddr::port);
     let binding = association.request_binding(0, BINDING_LIMIT).await;
     let rtt_s = binding.as_ref().and_then(|seen| seen.rtt).map(|rtt| rtt.as_secs_f64());
@@ -159,6 +203,7 @@ pub fn checks(reaches: &[Reach], named: bool) -> Vec<Check> {
         }
     }
     checks.extend(version_check(reaches));
+    checks.extend(clock_check(reaches));
     checks
 }
 
@@ -176,9 +221,10 @@ fn reach_checks(reaches: &[Reach], named: bool) -> Vec<Check> {
             }
             Err(_) => {
                 let found = format!("{}: {}", reach.remote, reach.problem().unwrap_or_default());
-                let advice = match reach.portal {
-                    Some(_) => "log in with a browser over this link",
-                    None => {
+                let advice = match (&reach.portal, reach.refused_date) {
+                    (_, true) => CLOCK_ADVICE,
+                    (Some(_), _) => "log in with a browser over this link",
+                    (None, _) => {
                         "is the server running there with this public key, does it allow yours, is its UDP port open in \
                          the firewall, does the link have a route to it?"
                     }
@@ -254,6 +300,31 @@ fn version_check(reaches: &[Reach]) -> Option<Check> {
     }
 }
 
+/// Compares the clocks. The readings of all links are of the same two clocks; the most exact one has the shortest round trip.
+fn clock_check(reaches: &[Reach]) -> Option<Check> {
+    const NAME: &str = "peer clock";
+    let rtt = |reach: &Reach| reach.found.as_ref().ok().and_then(|found| found.rtt_s);
+    let read = reaches.iter().filter_map(|one| Some((rtt(one), one.clock_ahead_s?)));
+    // Refused handshakes tell no round trip.
+    let exactness = |rtt: Option<f64>| rtt.unwrap_or(f64::INFINITY);
+    let best = read.min_by(|(a, _), (b, _)| exactness(*a).total_cmp(&exactness(*b)));
+    let Some((rtt, ahead)) = best else {
+        let reached = reaches.iter().any(|reach| reach.found.is_ok());
+        return reached
+            .then(|| Check::not_checked(NAME, "the peer's release does not tell its date"));
+    };
+    let side = if ahead < 0.0 { "behind" } else { "ahead of" };
+    let exact = rtt.map_or(String::new(), |rtt| format!(", exact to {}", time(rtt / 2.0)));
+    let found = format!(
+        "the clock of the peer is {} {side} that of this machine{exact}",
+        time(ahead.abs())
+    );
+    Some(match ahead.abs() < CLOCK_TOLERANCE_S {
+        true => Check::ok(NAME, found),
+        false => Check::warning(NAME, found, CLOCK_ADVICE),
+    })
+}
+
 /// The rows of the JSON document.
 pub fn rows(reaches: &[Reach]) -> Vec<PeerRow> {
     let row = |reach: &Reach| {
@@ -265,6 +336,7 @@ pub fn rows(reaches: &[Reach]) -> Vec<PeerRow> {
             rtt_s: found.and_then(|found| found.rtt_s),
             mtu_bytes: found.map(|found| found.mtu_bytes),
             public_address: binding.map(|seen| seen.address),
+            clock_ahead_s: reach.clock_ahead_s,
             release: binding.map(|seen| seen.release.to_string()),
             error: reach.problem(),
         }
@@ -280,7 +352,7 @@ mod tests {
     use super::*;
 
     fn reach(link: &str, found: Result<Found, String>) -> Reach {
-        Reach { link: link.to_owned(), remote: ([192, 0, 2, 7], 9899).into(), found, portal: None }
+        super::reach(link, ([192, 0, 2, 7], 9899).into(), found.map_err(Unreached::of))
     }
 
     #[test]
@@ -299,13 +371,37 @@ mod tests {
             let found = checks(&reaches, named);
             let verdicts: Vec<_> = found.iter().take(2).map(|check| check.verdict).collect();
             assert_eq!(verdicts, expected, "{found:?}");
-            // The peer told neither address nor release.
+            // The peer told neither address nor release nor date.
             let silent: Vec<_> = found.iter().skip(2).map(|check| check.verdict).collect();
             let links = answers.iter().filter(|answers| **answers).count();
-            assert_eq!(silent.len(), if links == 0 { 0 } else { links + 1 }, "{found:?}");
+            assert_eq!(silent.len(), if links == 0 { 0 } else { links + 2 }, "{found:?}");
             assert!(silent.iter().all(|verdict| *verdict == Verdict::NotChecked), "{found:?}");
         }
         assert_eq!(checks(&[], false)[0].verdict, Verdict::Failure);
+    }
+
+    #[test]
+    fn the_clock_difference_of_the_shortest_round_trip_is_shown() {
+        let read = |rtt_s: Option<f64>, ahead: f64| {
+            let found = Found { rtt_s, ..Found::default() };
+            Reach { clock_ahead_s: Some(ahead), ..reach("wlan0", Ok(found)) }
+        };
+        let near = read(Some(0.02), -7200.0);
+        let far = read(Some(0.4), -7200.2);
+        let check = clock_check(&[far, near]).expect("a check");
+        assert_eq!(check.verdict, Verdict::Warning);
+        let expected = format!(
+            "the clock of the peer is {} behind that of this machine, exact to {}",
+            time(7200.0),
+            time(0.01)
+        );
+        assert_eq!(check.found, expected);
+        assert_eq!(clock_check(&[read(Some(0.02), 0.3)]).expect("a check").verdict, Verdict::Ok);
+        let refused =
+            Reach { clock_ahead_s: Some(86_400.0), ..reach("wlan0", Err("refused".to_owned())) };
+        let check = clock_check(&[refused]).expect("a check");
+        assert!(check.found.ends_with("ahead of that of this machine"), "{}", check.found);
+        assert_eq!(clock_check(&[]), None);
     }
 
     #[test]
@@ -315,7 +411,8 @@ mod tests {
         {
             let address = ([203, 0, 113, 5], 7).into();
             let release = PeerText::new(release);
-            let binding = Some(BindingResponse { address, release, rtt: None });
+            let binding =
+                Some(BindingResponse { address, release, rtt: None, clock_ahead_s: None });
             let found = Found { binding, ..Found::default() };
             let check = version_check(&[reach("wlan0", Ok(found))]).expect("a check");
             assert_eq!(check.verdict, verdict);

@@ -14,6 +14,7 @@ use ropewalk_apps::tunnel::hubs::{Hub, HubList};
 use ropewalk_apps::tunnel::machine::{
     self, Machine, MachineSettings, Manager, OUTSIDE_MARK, RESOLV_CONF,
 };
+use ropewalk_apps::tunnel::service_manager::{self, Continuation};
 use ropewalk_apps::tunnel::{LinkSpec, ThreadModeration};
 use ropewalk_apps::whereabouts::{Finder, Whereabouts};
 use ropewalk_base::Duration;
@@ -76,8 +77,8 @@ pub struct UpArgs {
     /// Let IPv6 leave this machine outside of the tunnel if the hub has no IPv6 network; by default, it is unreachable then
     #[arg(long)]
     leave_ipv6: bool,
-    /// Let nothing leave this machine outside of the tunnel, from now on until an orderly end: also while it is not connected, and
-    /// after a failure or a crash
+    /// Let nothing leave this machine outside of the tunnel, from now on until an orderly end: also while it is not connected,
+    /// after a failure or a crash, and while systemd restarts its service
     #[arg(long)]
     kill_switch: bool,
     /// Close the kill switch and end; it stays closed, also when tunnels end, until `ropewalk tunnel undo`
@@ -190,7 +191,7 @@ pub async fn run(
         return machine.hold().map_err(failed);
     }
     // If this future is dropped, the user ends the tunnel.
-    let mut end = End { machine: &machine, is_orderly: true };
+    let mut end = End { machine: &machine, console, is_orderly: true };
     let result = connect(args, &machine, console, moderation).await;
     end.is_orderly = false;
     if machine.is_closed() {
@@ -203,16 +204,27 @@ pub async fn run(
     result
 }
 
-/// How a tunnel ends: an orderly end opens the kill switch.
+/// How a tunnel ends: an orderly end opens the kill switch, unless systemd starts the tunnel again or the system shuts down.
 struct End<'a> {
     machine: &'a Machine,
+    console: Console,
     is_orderly: bool,
 }
 
 impl Drop for End<'_> {
     fn drop(&mut self) {
-        if self.is_orderly && !std::thread::panicking() {
-            self.machine.opens_at_end();
+        if !self.is_orderly || std::thread::panicking() {
+            return;
+        }
+        let follows = self.machine.is_closed().then(service_manager::continuation).flatten();
+        let Some(follows) = follows else { return self.machine.opens_at_end() };
+        let note = format!("{follows}: the kill switch stays closed");
+        match follows {
+            Continuation::Unknown(_) => {
+                let name = self.machine.name();
+                self.console.note(format_args!("{note}; `ropewalk tunnel undo {name}` opens it"));
+            }
+            _ => self.console.note(note),
         }
     }
 }

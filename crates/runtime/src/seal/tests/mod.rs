@@ -1,5 +1,6 @@
 //! Tests with both ends of a handshake and session.
 
+mod clock;
 mod forged;
 mod handshake;
 mod low_order;

@@ -112,12 +112,16 @@ fn write_aside(aside: &Path, like: &Path, text: &[u8]) -> io::Result<()> {
     let _ = fs::remove_file(aside);
     let mut new = OpenOptions::new().write(true).create_new(true).mode(0o600).open(aside)?;
     new.write_all(text)?;
-    let mode = match fs::symlink_metadata(like) {
-        Ok(like) if !like.is_symlink() => {
-            chown(aside, Some(like.uid()), Some(like.gid()))?;
-            like.mode() & 0o7777
+    let like = fs::symlink_metadata(like).ok().filter(|like| !like.is_symlink());
+    let mode = like.as_ref().map_or(NEW_MODE, |like| like.mode() & 0o7777);
+    // Before the owner, so that CAP_FOWNER is not needed.
+    new.set_permissions(Permissions::from_mode(mode))?;
+    let own = new.metadata()?;
+    match like {
+        // A change of owner needs CAP_CHOWN, also if it changes nothing.
+        Some(like) if (like.uid(), like.gid()) != (own.uid(), own.gid()) => {
+            chown(aside, Some(like.uid()), Some(like.gid()))
         }
-        _ => NEW_MODE,
-    };
-    new.set_permissions(Permissions::from_mode(mode))
+        _ => Ok(()),
+    }
 }

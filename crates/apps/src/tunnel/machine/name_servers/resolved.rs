@@ -34,6 +34,9 @@ const RETRY: Duration = Duration::from_secs(2);
 /// A domain of a link: all names. It decides where names are asked, and is not appended to them (`~.` of resolvectl(1)).
 const ALL_NAMES: &[(&str, bool)] = &[(".", true)];
 
+/// The netlink sockets of this network namespace.
+const NETLINK_SOCKETS: &str = "/proc/thread-self/net/netlink";
+
 const BUS: &str = "org.freedesktop.DBus";
 const BUS_PATH: &str = "/org/freedesktop/DBus";
 const PROPERTIES: &str = "org.freedesktop.DBus.Properties";
@@ -215,11 +218,13 @@ impl Resolved {
         let process: u32 =
             self.call(BUS, BUS_PATH, BUS, "GetConnectionUnixProcessID", &NAME).await?;
         let of = |place: PathBuf| std::fs::read_link(place.join("ns/net")).ok();
-        let theirs = of(PathBuf::from(format!("/proc/{process}")));
-        if theirs.is_some() && theirs == of(PathBuf::from("/proc/thread-self")) {
-            return Ok(());
-        }
-        Err(ResolvedError::OtherNamespace)
+        let is_here = match of(PathBuf::from(format!("/proc/{process}"))) {
+            Some(theirs) => Some(theirs) == of(PathBuf::from("/proc/thread-self")),
+            // This needs CAP_SYS_PTRACE, which services do not have.
+            None => std::fs::read_to_string(NETLINK_SOCKETS)
+                .is_ok_and(|sockets| has_route_socket(&sockets, process)),
+        };
+        if is_here { Ok(()) } else { Err(ResolvedError::OtherNamespace) }
     }
 
     async fn set(&self, interface: u32, servers: &[IpAddr]) -> Result<(), ResolvedError> {
@@ -289,6 +294,18 @@ impl Resolved {
     }
 }
 
+/// Whether a process has a socket of the routing protocol in the network namespace of this table. The kernel names the first
+/// such socket of a process by the number of the process, and systemd-resolved watches the links of its namespace by one.
+fn has_route_socket(sockets: &str, process: u32) -> bool {
+    const NETLINK_ROUTE: &str = "0";
+    let process = process.to_string();
+    // The columns are: address, protocol, port ID.
+    sockets.lines().skip(1).any(|line| {
+        let mut words = line.split_whitespace().skip(1);
+        words.next() == Some(NETLINK_ROUTE) && words.next() == Some(&process)
+    })
+}
+
 /// An address as D-Bus has it: the number of its family (AF_INET, AF_INET6) and its bytes.
 fn address(server: &IpAddr) -> (i32, Vec<u8>) {
     match server {
@@ -302,4 +319,21 @@ fn address(server: &IpAddr) -> (i32, Vec<u8>) {
 /// Whether systemd-resolved has answered with this error.
 fn is_error(error: &ResolvedError, name: &str) -> bool {
     matches!(error, ResolvedError::Bus(zbus::Error::MethodError(this, ..)) if this.as_str() == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_routing_socket_of_a_process_shows_its_namespace() {
+        let sockets = "sk               Eth Pid        Groups   Rmem     Wmem     Dump  Locks    Drops    Inode\n\
+            00000000e9a6e0a4 0   812        00000551 0        0        0     2        0        21405\n\
+            000000009d1c4f7e 15  733        00000002 0        0        0     2        0        1177\n\
+            00000000c4a1f0b3 0   0          00000000 0        0        0     2        0        8\n";
+        for (process, is_here) in [(812, true), (81, false), (733, false), (1, false)] {
+            assert_eq!(has_route_socket(sockets, process), is_here, "{process}");
+        }
+        assert!(!has_route_socket("", 812));
+    }
 }
