@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draws the figure of docs/concepts/reordering-over-wifi.md and, with `--sweep`, prints its table of choices.
+"""Draws the figure of docs/concepts/reordering-over-wifi.md and, with `--sweep`, writes docs/data/wifi-readings.csv.
 
 Needs matplotlib and a binary: `cargo build --release -p ropewalk-cli`, then
 `docs/images/make_reordering_over_wifi.py --binary target/release/ropewalk`.
@@ -15,6 +15,8 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 PAPER = HERE.parent.parent / "papers" / "alheid2016"
+DATA = HERE.parent / "data" / "wifi-readings.csv"
+COMMAND = "python3 docs/images/make_reordering_over_wifi.py --binary target/release/ropewalk --sweep"
 RECOVERIES = {"NoPR": "none", "D-SACK": "d-sack", "Eifel": "eifel", "TCP-DOOR": "tcp-door", "F-RTO": "f-rto"}
 COUPLINGS = {"coupled": "lia", "uncoupled": "newreno", "fully-coupled": "fully-coupled"}
 SEEDS = range(1, 11)
@@ -31,13 +33,13 @@ def both(key, value):
 # What is chosen otherwise than by the readings of papers/alheid2016; none takes a setting away.
 CHOICES = {
     "as chosen": {},
-    "data goes down": both("end", "receiver"),
+    "data flows from server to mobile node": both("end", "receiver"),
     "one channel": {"path.wlan2.wifi.channel": "1"},
     "queues of 100 packets": both("queue", "100 packets"),
     "slots of 9 us in 802.11g": {"station": "[]"},
     "data begins on the first subflow": {WAITS: "false"},
     "no acknowledgement lost": {DRAWN: None},
-    "3 % begin a burst": {DRAWN: None, BURST: "0.03"},
+    "3 % of the acknowledgements begin a burst": {DRAWN: None, BURST: "0.03"},
     "timeout of ns-3": {"tcp.rto_formula": "ns-3"},
     "1 % of the frames damaged": both("frame_error", "0.01"),
     "5 % of the frames damaged": both("frame_error", "0.05"),
@@ -89,22 +91,28 @@ def spearman(a, b):
 
 
 def sweep(binary):
+    """Writes a row for each choice: rank correlations with the study, claims that hold, and cells within a quarter of it."""
     theirs = printed()
-    print("choice | ratio by scenario, mean | buffer by scenario, mean | DOOR largest | NoPR smallest | cells within a quarter")
+    columns = [f"{what}_{x}" for what in ("stored", "buffer") for x in (1, 2, 3, 4, "mean")]
+    columns = ["reading", *columns, "tcp_door_stores_most_of_12", "nopr_smallest_buffer_of_12",
+               "ratios_within_a_quarter_of_60", "buffers_within_a_quarter_of_60"]  # fmt: skip
+    lines = [f"# {COMMAND}", ",".join(columns)]
     for name, choice in CHOICES.items():
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             ours = dict(zip(theirs, pool.map(lambda key: cell(binary, key, choice), theirs)))
-        shown = []
+        row = [name]
         for what in (0, 1):
             keys = [[key for key in theirs if key[0] == scenario] for scenario in (1, 2, 3, 4)]
             each = [spearman([theirs[k][what] for k in k4], [ours[k][what] for k in k4]) for k4 in keys]
-            shown.append(" ".join(f"{x:.2f}" for x in each) + f", {sum(each) / 4:.2f}")
+            row += [f"{x:.2f}" for x in (*each, sum(each) / 4)]
         ranked = lambda s, c, what, pick: pick(RECOVERIES, key=lambda r: ours[s, r, c][what])
         rows = [(s, c) for s in (1, 2, 3, 4) for c in COUPLINGS]
-        door = sum(ranked(s, c, 0, max) == "TCP-DOOR" for s, c in rows)
-        nopr = sum(ranked(s, c, 1, min) == "NoPR" for s, c in rows)
-        near = [sum(abs(ours[k][w] / theirs[k][w] - 1) <= 0.25 for k in theirs) for w in (0, 1)]
-        print(f"{name} | {shown[0]} | {shown[1]} | {door} of 12 | {nopr} of 12 | {near[0]} + {near[1]} of 60 + 60", flush=True)
+        row.append(str(sum(ranked(s, c, 0, max) == "TCP-DOOR" for s, c in rows)))
+        row.append(str(sum(ranked(s, c, 1, min) == "NoPR" for s, c in rows)))
+        row += [str(sum(abs(ours[k][w] / theirs[k][w] - 1) <= 0.25 for k in theirs)) for w in (0, 1)]
+        lines.append(",".join(row))
+        print(lines[-1], flush=True)
+    DATA.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 def draw(binary):
@@ -144,7 +152,7 @@ def draw(binary):
 def main():
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--binary", required=True)
-    arguments.add_argument("--sweep", action="store_true", help="print the table of choices in place of the figure")
+    arguments.add_argument("--sweep", action="store_true", help="write the table of choices instead of the figure")
     arguments = arguments.parse_args()
     (sweep if arguments.sweep else draw)(arguments.binary)
 

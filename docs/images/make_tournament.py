@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Plays the tournament of all schedulers; refreshes the tables and the figure of docs/concepts/tournament.md.
+"""Plays the tournament of all schedulers; refreshes the tables and the figure of docs/concepts/tournament.md, and the
+data files docs/data/tournament-*.csv.
 
     python3 docs/images/make_tournament.py --binary target/release/ropewalk
 
@@ -20,8 +21,12 @@ import matplotlib.pyplot as plt
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 PAGE = ROOT / "docs" / "concepts" / "tournament.md"
+DATA = ROOT / "docs" / "data"
+COMMAND = "python3 docs/images/make_tournament.py --binary target/release/ropewalk"
 OWN = "lay"
 SEEDS = 8
+# Schedulers in the table of the page; the data file has all.
+SHOWN = 12
 NEAR = 0.95
 
 
@@ -50,43 +55,67 @@ def quantity(value, units):
     if value is None:
         return "-"
     worth, unit = next(((w, u) for w, u in units if value >= w), units[-1])
-    scaled = value / worth
-    return f"{scaled:.{max(0, 3 - len(str(int(scaled))))}f} {unit}"
+    return f"{digits(value / worth)} {unit}"
+
+
+def digits(value):
+    """A number with three digits that count; more only before the decimal point."""
+    return f"{value:.{max(0, 3 - len(str(int(value))))}f}"
+
+
+def write_csv(path, columns, rows):
+    """A data file; its first line names the command that writes it."""
+    lines = [f"# {COMMAND}", ",".join(columns), *(",".join(row) for row in rows)]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 def figures(entry):
-    """The cells of one scheduler in a match."""
+    """The fields of one scheduler in a match; a figure that is not known is empty."""
     mean = {key: value["mean"] if isinstance(value, dict) else None for key, value in entry.items()}
-    share = lambda value: "-" if value is None else percent(value)  # noqa: E731
-    time = [(1, "s"), (1e-3, "ms")]
-    goodput = quantity(mean["goodput_bps"], [(1e6, "Mbit/s"), (1e3, "kbit/s")])
-    spurious = "-" if mean["spurious_retransmissions"] is None else f"{mean['spurious_retransmissions']:.0f}"
+    shown = lambda value, worth: "" if value is None else digits(value / worth)  # noqa: E731
+    share = lambda value: "" if value is None else f"{100 * value:.1f}"  # noqa: E731
+    spurious = "" if mean["spurious_retransmissions"] is None else f"{mean['spurious_retransmissions']:.0f}"
     return [
-        f"{len(entry['failures'])} failed" if entry["failures"] else goodput, share(mean["share_of_bound"]), share(mean["gain"]),
-        quantity(mean["app_delay_p50_s"], time), quantity(mean["app_delay_p99_s"], time),
-        quantity(mean["receive_buffer_max_bytes"], [(1e6, "MB"), (1e3, "kB"), (1, "B")]), spurious,
-        percent(entry["goodput_ratio"] * entry["delay_ratio"]),
+        "" if entry["failures"] else shown(mean["goodput_bps"], 1e6), share(mean["share_of_bound"]), share(mean["gain"]),
+        shown(mean["app_delay_p50_s"], 1e-3), shown(mean["app_delay_p99_s"], 1e-3), shown(mean["receive_buffer_max_bytes"], 1e3),
+        spurious, share(entry["goodput_ratio"] * entry["delay_ratio"]), str(len(entry["failures"])),
     ]  # fmt: skip
 
 
-def match_tables(played):
-    """A table for each scenario and protocol, the best score first."""
-    heads = ["scheduler", "goodput", "of bound", "of best path", "delay p50", "delay p99", "peak buffer", "spurious", "score"]
-    parts = []
+def write_matches(played):
+    """A row for each scheduler in each match, the best score of a match first."""
+    columns = ["scenario", "protocol", "scheduler", "goodput_mbps", "of_bound_pct", "of_best_path_pct", "delay_p50_ms", "delay_p99_ms",
+               "peak_buffer_kb", "spurious", "score_pct", "failed"]  # fmt: skip
+    rows = []
     for match in played["matches"]:
         entries = sorted(match["entries"], key=lambda e: -e["goodput_ratio"] * e["delay_ratio"])
-        rows = [[f"`{entry['scheduler']}`", *figures(entry)] for entry in entries]
-        parts.append(f"### {match['scenario']}, {match['protocol']}\n\n" + table(heads, rows))
-    return "\n".join(parts)
+        rows += [[match["scenario"], match["protocol"], entry["scheduler"], *figures(entry)] for entry in entries]
+    write_csv(DATA / "tournament-matches.csv", columns, rows)
 
 
-def ranking_table(ranking):
-    heads = ["scheduler", "score", "goodput", "delay", "near best goodput", "near best delay", "near both", "wins", "worst goodput", "worst delay"]
-    worst = lambda w: f"{percent(w['ratio'])} {w['scenario']}, {w['protocol']}"  # noqa: E731
+def write_rankings(rankings):
+    """A row for each scheduler over all matches, then under each protocol."""
+    columns = ["protocol", "scheduler", "score_pct", "goodput_pct", "delay_pct", "near_goodput", "near_delay", "near_both", "wins",
+               "worst_goodput_pct", "worst_goodput_match", "worst_delay_pct", "worst_delay_match"]  # fmt: skip
+    share = lambda value: f"{100 * value:.1f}"  # noqa: E731
+    worst = lambda w: [share(w["ratio"]), f"{w['scenario']} {w['protocol']}"]  # noqa: E731
     rows = [
-        [f"`{r['scheduler']}`", percent(r["score"]), percent(r["goodput"]), percent(r["delay"]), str(r["near_goodput"]),
-         str(r["near_delay"]), str(r["near_both"]), str(r["wins"]), worst(r["worst_goodput"]), worst(r["worst_delay"])]
-        for r in ranking["ranks"]
+        [ranking["protocol"] or "all", r["scheduler"], share(r["score"]), share(r["goodput"]), share(r["delay"]), str(r["near_goodput"]),
+         str(r["near_delay"]), str(r["near_both"]), str(r["wins"]), *worst(r["worst_goodput"]), *worst(r["worst_delay"])]
+        for ranking in rankings for r in ranking["ranks"]
+    ]  # fmt: skip
+    write_csv(DATA / "tournament-rankings.csv", columns, rows)
+
+
+def ranking_table(rankings):
+    """The first schedulers over all matches, with their scores under each protocol."""
+    first, *others = rankings
+    heads = ["scheduler", "score", "goodput", "delay", "near both", "wins", *(f"score, {ranking['protocol']}" for ranking in others)]
+    score = lambda ranking, name: next(percent(r["score"]) for r in ranking["ranks"] if r["scheduler"] == name)  # noqa: E731
+    rows = [
+        [f"`{r['scheduler']}`", percent(r["score"]), percent(r["goodput"]), percent(r["delay"]), str(r["near_both"]), str(r["wins"]),
+         *(score(ranking, r["scheduler"]) for ranking in others)]
+        for r in first["ranks"][:SHOWN]
     ]  # fmt: skip
     return table(heads, rows)
 
@@ -130,7 +159,7 @@ def summary(played):
         first = max(ranking["ranks"], key=lambda rank: rank[key])
         if first is not mine:
             lines.append(f"In {word} alone `{first['scheduler']}` is first with {percent(first[key])} (its score: {percent(first['score'])}).")
-    lines.append(f"In {mine['near_both']} of {total} matches nobody within 5 % of the best goodput has a p99 delay that is shorter by more than 5 %.")
+    lines.append(f"In {mine['near_both']} of {total} matches no scheduler within 5 % of the best goodput has a p99 delay that is shorter by more than 5 %.")
     first = [m for m in played["matches"] if best_score(m) is own(m)]
     lost = [f"{m['scenario']} under {m['protocol']} (`{best_score(m)['scheduler']}`)" for m in played["matches"] if best_score(m) is not own(m)]
     lines.append(f"It has the best score in {len(first)} of {total} matches." + (f" The exceptions are: {'; '.join(lost)}." if lost else ""))
@@ -201,9 +230,9 @@ def main():
     played = json.loads(args.played.read_text(encoding="utf-8")) if args.played else play(args.binary, args.seeds)
     draw(played)
     text = PAGE.read_text(encoding="utf-8")
-    parts = {"summary": summary(played), "ranking": ranking_table(played["rankings"][0]), "behind": behind(played), "matches": match_tables(played)}
-    for ranking in played["rankings"][1:]:
-        parts[f"ranking {ranking['protocol']}"] = ranking_table(ranking)
+    write_matches(played)
+    write_rankings(played["rankings"])
+    parts = {"summary": summary(played), "ranking": ranking_table(played["rankings"]), "behind": behind(played)}
     for name, content in parts.items():
         text = fill(text, name, content)
     PAGE.write_text(text, encoding="utf-8")

@@ -154,7 +154,7 @@ fn short_messages_beside_a_long_one_wait_ten_milliseconds_more_than_alone_at_mos
     assert!(plain > 500.0, "they wait for the rest of the long message: {plain} ms");
 }
 
-/// The table of `docs/reference/rfc8260.md`.
+/// The figures of `docs/data/interleaving-engine.csv`.
 #[test]
 fn interleaving_saves_short_messages_most_of_their_wait_under_every_setting() {
     for setting in [

@@ -50,7 +50,7 @@ fn short_messages_beside_long_ones_are_ten_milliseconds_later_than_alone_at_most
     assert!(beside.iter().all(|longest| *longest <= alone + 10.0), "{beside:?}, alone {alone}");
 }
 
-/// The table of `docs/reference/rfc8260.md`.
+/// The figures of `docs/data/interleaving.csv`.
 #[test]
 fn interleaving_saves_short_messages_most_of_their_wait_in_every_setting() {
     println!("alone: {:.1} ms", alone());

@@ -1,4 +1,4 @@
-//! What a lifetime of messages is worth, in the ready scenario `late-is-lost`. The tables of `docs/reference/rfc3758.md`.
+//! What a lifetime of messages is worth, in the ready scenario `late-is-lost`. The figures of `docs/data/lifetimes.csv`.
 
 use ropewalk_lab::compare::{Estimate, estimate};
 use ropewalk_lab::result::FlowResult;

@@ -1,8 +1,8 @@
 //! Throughput of one path as a renewal process (Wallace and Shami 2014, Section 4.4).
 //!
 //! The window follows a saw tooth of congestion avoidance periods, all equal to the mean one. Losses are
-//! correlated: the first one also loses the rest of its round. `docs/concepts/models.md` lists the corrected
-//! misprints of the paper.
+//! correlated: the first one also loses the rest of its round. `papers/wallace2014/README.md` lists the
+//! corrected misprints of the paper.
 
 use crate::lossy::{LossyPath, window_at_least_one};
 use crate::markov::table_length;

@@ -283,7 +283,7 @@ async fn a_flood_of_first_datagrams_from_everywhere_leaves_nothing_and_keeps_nob
     }
 }
 
-/// The figures of `docs/reference/sealing.md`: with `--release -- --ignored --nocapture --test-threads 1`.
+/// The figures of `docs/data/floods.csv`: with `--release -- --ignored --nocapture --test-threads 1`.
 #[tokio::test]
 #[ignore = "measures, for minutes"]
 async fn floods_at_many_rates() {

@@ -1,5 +1,5 @@
-//! Unsealed datagrams of unauthenticated and spoofing senders on real sockets: the inputs of `docs/conformance.md`
-//! that concern an endpoint and not its engine alone.
+//! Unsealed datagrams of unauthenticated and spoofing senders on real sockets: the hostile inputs of
+//! `docs/data/conformance.csv` that concern an endpoint and not its engine alone.
 
 mod between;
 #[path = "hostile_parts/limits.rs"]

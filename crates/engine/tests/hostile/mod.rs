@@ -1,6 +1,6 @@
 //! Inputs of a hostile or broken peer, as bytes: no panic, no hang, bounded memory, a stated answer.
 //!
-//! The numbers above the tests are those of the list in `docs/conformance.md`. Everything goes through
+//! The numbers above the tests are those of the list in `docs/data/conformance.csv`. Everything goes through
 //! `wire::decode` first, as on a real path, and every answer through the codec and back.
 
 mod abort;

@@ -2,7 +2,7 @@
 //!
 //! A step of the chain is a round: the packets of one window and their acknowledgements, or the wait for a
 //! timer. States are (w, xi, tau): the window, the packets sent in the round, the slow-start threshold.
-//! `docs/concepts/models.md` explains how omissions and misprints of the paper are read.
+//! `papers/wallace2014/README.md` says how omissions and misprints of the paper are read.
 //!
 //! [`throughput_pps`], [`solve`] and [`table`] use the structured solution (`window_chain.rs`), which takes time of
 //! the order of W with independent and W² with correlated loss. [`stationary`] derives the shares of the states
