@@ -247,11 +247,11 @@ $(TOOLS)/semver-checks-$(SEMVER_CHECKS):
 	$(INSTALL_TOOL) --version $(SEMVER_CHECKS) cargo-semver-checks
 	@touch $@
 
-# Installed, they would change how this machine finds names. The last package has the program `resolvconf` of the first one, too.
+# Installed, they would change how this machine finds names and sets up its links. openresolv comes after systemd-resolved, because both have the program `resolvconf`.
 NAME_MANAGERS := $(TOOLS)/name-managers
-NAME_PACKAGES := systemd-resolved libsystemd-shared openresolv
+NAME_PACKAGES := systemd-resolved libsystemd-shared openresolv ifupdown network-manager libnm0 libndp0 libteamdctl0 libjansson4 libmm-glib0 libbluetooth3 libnewt0.52 libslang2 libpsl5 libcurl3-gnutls
 
-name-managers: $(NAME_MANAGERS) ## unpacks Debian's systemd-resolved and openresolv, with which the tests of a tunnel's name servers run
+name-managers: $(NAME_MANAGERS) ## unpacks Debian's systemd-resolved, openresolv, NetworkManager and ifupdown, with which tests of a tunnel run
 
 $(NAME_MANAGERS):
 	rm -rf $@.new && mkdir -p $@.new/packages $@.new/usr/lib $@.new/usr/sbin

@@ -38,6 +38,7 @@ mod tunnel_hub;
 mod tunnel_idle;
 mod tunnel_links;
 mod tunnel_load;
+mod tunnel_managers;
 mod tunnel_names;
 mod tunnel_reload;
 mod tunnel_routes;

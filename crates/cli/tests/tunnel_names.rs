@@ -211,7 +211,7 @@ impl Machine {
 }
 
 /// Where `make name-managers` unpacks the programs.
-fn name_managers() -> PathBuf {
+pub fn name_managers() -> PathBuf {
     let target = std::env::var_os("CARGO_TARGET_DIR")
         .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target"), PathBuf::from);
     target.join("tools/name-managers")

@@ -15,6 +15,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::tunnel::{BINARY, HOST, HUB, Hosts, PATIENCE, POLL, echo};
+use crate::tunnel_names::name_managers;
 use crate::tunnel_switch::{Leak, locks};
 
 const SYSTEMD: &str = "/lib/systemd/systemd";
@@ -59,7 +60,12 @@ cp \"$2\"/* etc/systemd/system/
 cp -a \"$3/config\" root/.config/ropewalk
 cp \"$3\"/*.toml etc/ropewalk/tunnel/
 cp \"$3/names\" etc/resolv.conf
-if [ -d \"$3/network\" ]; then rm -rf etc/systemd/network && cp -a \"$3/network\" etc/systemd/; fi
+rm -rf etc/systemd/network etc/network etc/NetworkManager
+if [ -d \"$3/etc\" ]; then cp -a \"$3/etc/.\" etc/; fi
+if [ -d \"$5\" ]; then
+  mkdir \"$1/upper-usr\" \"$1/work-usr\"
+  mount -t overlay overlay -o \"lowerdir=$5:usr,upperdir=$1/upper-usr,workdir=$1/work-usr\" usr
+fi
 touch usr/bin/ropewalk
 mount --bind \"$4\" usr/bin/ropewalk
 exec chroot . /usr/bin/env -i container=test PATH=/usr/sbin:/usr/bin:/sbin:/bin \
@@ -92,6 +98,7 @@ impl Machine {
         command.args(["unshare", "--mount", "--pid", "--fork", "--kill-child", "--uts", "--ipc"]);
         command.args(["--cgroup", "sh", "-c", MACHINE, "sh"]);
         command.arg(&below).arg(UNITS).arg(files).arg(BINARY);
+        command.arg(name_managers().join("usr"));
         let log = fs::File::create(hosts.dir.file(&format!("machine-{host}.log")));
         let log = log.expect("a file");
         command.stdin(Stdio::null()).stdout(log.try_clone().expect("a file")).stderr(log);
