@@ -30,7 +30,7 @@ impl PeerText {
         &self.0
     }
 
-    /// The whole text, escaped as `Display` does, for texts whose length has a limit already.
+    /// The complete text, escaped as `Display` does, for texts that already have a length limit.
     pub fn escaped(&self) -> String {
         let mut escaped = String::with_capacity(self.0.len());
         // A String takes every write.

@@ -80,7 +80,7 @@ impl RangeSet {
     /// Index of the first range that ends after `x`.
     #[inline]
     fn position(&self, x: u64) -> usize {
-        // Most lookups concern the end of the set.
+        // Lookups usually concern the end of the set.
         match self.ranges.back() {
             None => 0,
             Some(last) if last.end <= x => self.ranges.len(),
@@ -134,7 +134,7 @@ impl RangeSet {
     /// Adds one number. Returns false if it was in the set already.
     #[inline]
     pub fn insert(&mut self, x: u64) -> bool {
-        // Most numbers are the highest so far.
+        // Usually, `x` is the highest number so far.
         if self.ranges.back().is_none_or(|last| last.end <= x) {
             self.append(x);
             return true;

@@ -264,7 +264,7 @@ pub fn help_of(option: &Arg) -> String {
     option.get_help().map(ToString::to_string).unwrap_or_default()
 }
 
-/// The JSON Schema of the files that a command takes; none if it takes none.
+/// The JSON Schema of the files that a command takes. `None` if the command takes no file.
 pub fn schema(command: &Command) -> Option<Value> {
     command.get_arguments().find(|option| option.get_id() == OPTION)?;
     let mut properties = Map::new();

@@ -1,4 +1,4 @@
-//! Output for a person at a terminal beside the data: notes on stderr, and the width of lines.
+//! Output for a person at a terminal, apart from the data: notes on stderr, and the width of lines.
 
 use core::fmt;
 use std::io::{IsTerminal, Write as _, stderr, stdout};
@@ -43,8 +43,8 @@ impl Console {
     }
 }
 
-/// Writes lines to stderr, with their marks coloured where colours are shown. Nobody may be reading them any
-/// more: `ropewalk run a.toml 2>&1 | head`.
+/// Writes lines to stderr, with their marks coloured where colours are shown. Errors are ignored, because
+/// the reader may be gone: `ropewalk run a.toml 2>&1 | head`.
 pub fn write_error(text: impl fmt::Display) {
     let text = text.to_string();
     let text = if stderr_has_colour() { marked(&text) } else { text };

@@ -50,7 +50,7 @@ pub fn time_or_dash(seconds: Option<f64>) -> String {
     seconds.map_or_else(|| "-".to_owned(), time)
 }
 
-/// A share, 1 for the whole.
+/// Formats a fraction as a percentage.
 pub fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }

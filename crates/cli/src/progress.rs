@@ -42,7 +42,7 @@ impl Progress {
         self.done.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Reports the finished share of the whole, 0 to 1; the share never decreases.
+    /// Reports the finished fraction of the work, 0 to 1. It never decreases.
     pub fn on_progress(&self, share: f64) {
         self.done.fetch_max((share * PARTS as f64) as u64, Ordering::Relaxed);
     }

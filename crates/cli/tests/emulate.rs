@@ -148,8 +148,7 @@ fn stalls(dir: &TestDir, roles: &[&str]) -> f64 {
 }
 
 /// The number of packets that the link delivered. The sink has seen all of them, unless it or the emulator was
-/// suspended:
-/// then more packets arrive at once than a socket's buffer holds.
+/// suspended: then more packets arrive together than a socket's buffer holds.
 fn came_out(dir: &TestDir, figures: &Value, seen: usize) -> u64 {
     let up = &figures["paths"][0]["up"];
     let delivered = up["delivered_packets"].as_u64().expect("a number");

@@ -13,7 +13,7 @@ use crate::transfer::{BINARY, HERE, NOBODY, TestHome, can_change_user, failed, g
 const FOLDER_MODES: [u32; 4] = [0o755, 0o555, 0o311, 0o000];
 const FILE_MODES: [u32; 4] = [0o644, 0o444, 0o200, 0o000];
 
-/// A receiver that runs as the user `nobody`.
+/// A receiver that runs as an unprivileged user.
 fn nobody(home: &TestHome, options: &[&str]) -> Server {
     let mut command = Command::new("setpriv");
     command.args(NOBODY).args([BINARY, "recv", "in", "--plain"]).args(options).args(HERE);

@@ -58,7 +58,7 @@ fn threads_and_shards_do_not_show_in_the_file() {
     assert_eq!(dir.left_behind(), files);
 }
 
-/// Complete lines of a file; none if it does not exist.
+/// Complete lines of a file. Empty if it does not exist.
 fn lines(dir: &TestDir, name: &str) -> Vec<String> {
     let text = fs::read_to_string(dir.file(name)).unwrap_or_default();
     let whole = text.rfind('\n').map_or("", |end| &text[..end]);
@@ -192,7 +192,7 @@ fn seeds_are_added_to_a_finished_sweep_and_a_kill_meanwhile_costs_nothing_else()
         (&document["points"][9]["runs"], document["seeds"].as_array().map(Vec::len)),
         (&5.into(), Some(5))
     );
-    // The same result as from all seeds at once, and as from two files that are merged.
+    // The same result as from a run with all seeds, and as from two merged files.
     let all = ["--means", "whole-means.parquet"];
     dir.ropewalk(&[&words("whole.parquet", "1")[..], &all].concat()).good();
     assert!(bytes("means.parquet") == bytes("whole-means.parquet"));

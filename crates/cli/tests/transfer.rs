@@ -434,7 +434,7 @@ fn a_receiver_that_is_stopped_ends_with_0() {
     }
 }
 
-/// Arguments of `setpriv` for the user `nobody`.
+/// Arguments of `setpriv` for an unprivileged user.
 #[cfg(target_os = "linux")]
 pub const NOBODY: [&str; 3] = ["--reuid=65534", "--regid=65534", "--clear-groups"];
 

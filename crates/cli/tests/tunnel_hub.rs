@@ -165,7 +165,8 @@ fn a_client_that_has_used_its_volume_up_is_told_and_a_restart_gives_it_no_other(
             assert!(answers * each < quota && lost < 20, "{answers} answers, {lost} lost");
         }
         assert!((answers + lost + 2) * each > quota, "{answers} answers, {lost} lost");
-        // The first packet beyond the volume was answered at once, and another one is after a second.
+        // The first packet beyond the volume was answered immediately. The next answer comes after a
+        // second.
         tokio::time::sleep(Duration::from_millis(1100)).await;
         client.send([udp(client.address, SERVER_ADDRESS, ECHO, 100)]).await?;
         let answer = client.receive(ANSWER).await.expect("an answer");

@@ -1,4 +1,4 @@
-//! Tunnels that carry nothing: how often they wake up, and that they still notice at once what other programs change. Needs
+//! Idle tunnels: how often they wake up, and that they still notice immediately what other programs change. Needs
 //! Linux and root; otherwise says so and passes.
 #![cfg(target_os = "linux")]
 #![allow(clippy::disallowed_methods, reason = "waits for real programs, which take real time")]
@@ -11,9 +11,11 @@ use crate::tunnel::{Hosts, POLL, Tunnel};
 
 /// Time over which wake-ups are counted.
 const WINDOW: Duration = Duration::from_secs(10);
-/// Most wake-ups in this time: a task that does something once a second, or more often, exceeds it.
+/// Maximum number of wake-ups in this time. A task that runs once a second or more often exceeds
+/// it.
 const WAKE_UPS_MAX: u64 = 10;
-/// Windows of which one must be that quiet. Every 30 s, each path has a heartbeat, which costs some wake-ups at both ends.
+/// Number of windows. One of them must be that quiet: every 30 s, each path has a heartbeat, which costs some
+/// wake-ups at both ends.
 const WINDOWS: usize = 6;
 /// A third of the time after which the programs look for changes without a notification.
 const NOTICED: Duration = Duration::from_secs(10);

@@ -121,7 +121,8 @@ impl Managed {
             let file = files.join("etc").join(&name);
             fs::create_dir_all(file.parent().expect("a directory")).expect("a new directory");
             fs::write(&file, text).expect("written");
-            // NetworkManager reads only files that nobody else can read, and systemd-networkd is another user.
+            // NetworkManager reads only files that no other user can read, and systemd-networkd runs as
+            // another user.
             let mode = if name.ends_with(".nmconnection") { 0o600 } else { 0o644 };
             fs::set_permissions(&file, fs::Permissions::from_mode(mode)).expect("an own file");
         }

@@ -17,7 +17,7 @@ use crate::tunnel::{BINARY, HOST, HUB, Hosts, Tunnel, echo};
 
 /// What the name server behind the hub answers.
 const ANSWER: [u8; 4] = [203, 0, 113, 99];
-/// The user `nobody`, as whom systemd-resolved runs here.
+/// The unprivileged user that runs systemd-resolved here.
 const NOBODY: u32 = 65534;
 /// How systemd-resolved is named as the name server (its stub).
 const STUB: &str = "nameserver 127.0.0.53\noptions edns0 trust-ad\nsearch .\n";
@@ -76,7 +76,7 @@ impl Machine {
         self.hosts.dir.file("etc/resolv.conf")
     }
 
-    /// The text of /etc/resolv.conf; none if it is a link.
+    /// The text of /etc/resolv.conf. `None` if it is a link.
     fn text(&self) -> Option<String> {
         let is_link = self.file().is_symlink();
         (!is_link).then(|| fs::read_to_string(self.file()).unwrap_or_default())

@@ -1,5 +1,5 @@
-//! What a tunnel changes on its machine, and that nothing of it is left: after any signal, beside another hub, and beside
-//! other programs that write the same files. Needs Linux and root; otherwise says so and passes.
+//! What a tunnel changes on its machine, and that it undoes all of it: after any signal, with a second hub, and
+//! together with other programs that write the same files. Needs Linux and root; otherwise says so and passes.
 #![cfg(target_os = "linux")]
 #![allow(clippy::disallowed_methods, reason = "waits for real programs, which take real time")]
 
@@ -61,7 +61,7 @@ fn tables(hosts: &Hosts, host: &str) -> String {
     shown.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default()
 }
 
-/// A second hub beside that of [`Hosts::serve`].
+/// Starts a second hub in addition to that of [`Hosts::serve`].
 fn serve_second(hosts: &Hosts, client: &str) -> Tunnel {
     fs::write(hosts.dir.file("two.toml"), "network = [\"10.89.0.0/16\"]\n").expect("written");
     let at = ["--listen", "0.0.0.0:9900", "--key", "two.key", "--state-directory", "two"];

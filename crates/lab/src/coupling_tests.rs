@@ -221,14 +221,15 @@ struct Bundle<'a> {
     transfer: &'a str,
     /// The round trips of its paths, ms.
     rtts: &'a [u64],
-    /// Congestion control of the flow beside it.
+    /// Congestion control of the competing flow.
     other: &'a str,
     /// The queue in multiples of the BDP of 50 ms.
     queue_bdp: f64,
 }
 
 impl Bundle<'_> {
-    /// The rate of the bundle beside the other flow, as a part of a fair share of two flows.
+    /// Rate of the bundle while it competes with the other flow, relative to a fair share of two
+    /// flows.
     fn share(&self, seed: u64) -> f64 {
         let packets = (50e6 * 0.05 / 8.0 / 1500.0 * self.queue_bdp) as u64;
         self.share_over(&format!("'{packets} packets'"), seed)
@@ -271,7 +272,7 @@ fn paths_found_to_share_a_bottleneck_take_what_one_flow_takes_beside_another() {
         let together = Bundle { transfer: &coupled, ..bundle }.share(1);
         assert!((alone / single - 1.0).abs() < 0.15, "{transfer}: {alone}");
         assert!((apart / uncoupled - 1.0).abs() < 0.15, "{transfer}: {apart}");
-        // What is asked of a default: half to one and a half of the share of one flow.
+        // Requirement for a default: between half and one and a half of the share of one flow.
         assert!((0.5..1.5).contains(&(together / alone)), "{transfer}: {together} of {alone}");
         assert!(together < 0.95 * apart, "{transfer}: {together} of {apart}");
     }

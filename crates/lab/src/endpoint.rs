@@ -90,7 +90,8 @@ pub struct Endpoint {
     pub arrivals: Vec<ChunkArrival>,
     /// In-order deliveries until `record_until`: time and number of chunks so far.
     pub releases: Vec<(Time, u64)>,
-    /// Highest occupancy of the receive buffer since it was last taken, bytes; none if it is not tracked.
+    /// Highest occupancy of the receive buffer since it was last taken, bytes. `None` if it is not
+    /// tracked.
     peak: Option<u64>,
     /// Packets that have arrived while the tunnel pauses.
     held: Vec<(Port, Packet<SimPayload>)>,

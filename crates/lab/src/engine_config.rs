@@ -124,7 +124,7 @@ pub fn path(scenario: &file::Scenario, path: &file::Path) -> PathConfig {
     }
 }
 
-/// Variants of single algorithms of congestion control, beside those of the preset.
+/// Variants of congestion control algorithms: those of the scenario, otherwise those of the preset.
 pub fn congestion_variants(
     transfer: &file::Transfer,
     preset: CongestionVariants,

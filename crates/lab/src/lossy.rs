@@ -54,7 +54,7 @@ pub(crate) struct ModelPath {
     pub p: f64,
     /// Kind of loss.
     pub kind: LossKind,
-    /// The path with its loss; none without loss, which only the simplest model accepts.
+    /// The path with its loss. `None` if there is no loss, which only the simplest model accepts.
     pub lossy: Option<LossyPath>,
 }
 

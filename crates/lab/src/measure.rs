@@ -39,7 +39,8 @@ pub struct Run {
     pub bottlenecks: Option<SharedBottlenecks>,
 }
 
-/// The flows through a tunnel, and the user data that they have delivered in each direction; none without a tunnel.
+/// The flows through a tunnel, and the user data that they have delivered in each direction. `None` if there is no
+/// tunnel.
 fn flows(
     setup: &Setup,
     scenario: &Scenario,
@@ -50,7 +51,7 @@ fn flows(
     Some(flow_results(scenario, (one.tunnel()?, other.tunnel()?), interval))
 }
 
-/// The messages of each source; none if the scenario has no sources.
+/// The messages of each source. `None` if the scenario has no sources.
 fn messages(setup: &Setup, scenario: &Scenario, interval: (Time, Time)) -> Option<Vec<FlowResult>> {
     let transfer = setup.transfers.first()?;
     let [one, other] = [transfer.sender, transfer.receiver].map(|host| setup.world.host(host));

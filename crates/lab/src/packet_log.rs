@@ -13,7 +13,7 @@ use ropewalk_trace::qlog::chunk_name;
 
 use crate::machine::SimPayload;
 
-/// Most packets that each end lists: about half a gigabyte.
+/// Maximum number of packets that each end lists: about half a gigabyte.
 const LIMIT: usize = 5_000_000;
 /// Where the TSN that was sent first lies among the TSNs seen. A scheduler may send others before it.
 const FIRST_TSN: i64 = 1 << 32;

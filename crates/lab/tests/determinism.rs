@@ -1,4 +1,5 @@
-//! One seed, one result: run again, on other threads, or beside links that nobody uses.
+//! The same seed gives the same result in a second run, on other threads, and with additional
+//! unused links.
 
 use std::cell::RefCell;
 

@@ -1,4 +1,4 @@
-//! Short messages beside long ones, with DATA and with I-DATA (RFC 8260).
+//! Short messages that compete with long ones, with DATA and with I-DATA (RFC 8260).
 
 use std::path::Path;
 

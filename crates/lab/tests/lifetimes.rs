@@ -79,7 +79,7 @@ fn nothing_is_later_than_its_lifetime_and_a_forward_delay_and_no_other_source_st
     assert!(goodput(&timed) > 0.98 * goodput(&reliable));
 }
 
-/// Ten outages of 300 ms, beside the losses.
+/// Ten outages of 300 ms, in addition to the losses.
 fn outages() -> String {
     let one =
         |at: u64| format!("{{ from = \"{} ms\", to = \"{} ms\" }}", at * 1000, at * 1000 + 300);

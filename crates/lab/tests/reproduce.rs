@@ -124,7 +124,8 @@ fn sixty_cells_over_wifi_come_in_the_printed_order_and_tcp_door_and_nopr_are_at_
     assert!(mean("rank_correlation.ratio") >= 0.9 && mean("rank_correlation.max_bytes") >= 0.7);
     for (case, sign) in [("TCP-DOOR reorders most", 1.0), ("NoPR stores least", -1.0)] {
         let row = rows_of("alheid2016", "claims").find(|row| row.case == case).unwrap();
-        // Of 48 comparisons at once the intervals are wide, but the nearest is on its side.
+        // Simultaneous intervals of 48 comparisons are wide, but the estimate nearest to zero has
+        // the expected sign.
         assert!(row.difference.unwrap() * sign > 0.0 && !row.verdict.is_off(), "{row:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! A run that cannot go on ends, and says why.
+//! A run that cannot continue ends with a diagnosis.
 
 use ropewalk_lab::{RunError, RunOptions, run};
 use ropewalk_scenario::Scenario;

@@ -67,7 +67,7 @@ fn a_link_that_becomes_slower_delays_calls_by_little_more_than_the_other_link_ta
     }
 }
 
-/// A download, a call and a ping over paths of (Mbit/s, round trip in ms, loss), of which those in `used` carry data.
+/// A download, a call and a ping over paths of (Mbit/s, round trip in ms, loss). Only those in `used` carry data.
 fn bundle_text(links: &[(u32, u32, f64)], used: &[usize], seed: u32) -> String {
     let mut text = format!("[transfer]\nduration = '50 s'\nwarmup = '10 s'\nseed = {seed}\n");
     for (i, (rate, trip, loss)) in links.iter().enumerate() {
@@ -170,7 +170,8 @@ fn pauses_lengthen_the_round_trip_of_a_ping_by_little_and_cost_a_download_nothin
         });
         let median_ms =
             |result: &RunResult| 1e3 * of(result, "ping").delay_p50_s.expect("replies arrive");
-        // A request waits for both ends, and its reply too, at the far end for a whole pause.
+        // Both a request and its reply are held at the tunnel's two ends, at the far end for a full
+        // pause.
         let pause_ms = f64::from(*trips.iter().min().expect("there are paths")) / 10.0;
         let longer_ms = median_ms(&with) - median_ms(&without);
         assert!((0.1 * pause_ms..3.0 * pause_ms).contains(&longer_ms), "{trips:?}: {longer_ms}");

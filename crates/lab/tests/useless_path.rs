@@ -1,4 +1,4 @@
-//! A path that can carry next to nothing costs the others nothing, with two or more of them beside it.
+//! A path with almost no capacity costs the other paths nothing, with two or more of them.
 
 use ropewalk_lab::{RunOptions, run};
 use ropewalk_scenario::Scenario;

@@ -40,7 +40,8 @@ fn only_a_schedule_that_sends_ahead_tells_the_checks_apart() {
         let scheduler = format!("transfer.scheduler={scheduler}");
         ["span", "unacknowledged"].map(|check| {
             let check = format!("sctp.window_check={check}");
-            // A whole window per forward delay reaches far ahead of the order.
+            // With `capacity=window`, DAPS plans a full window per forward delay, far ahead of the
+            // order.
             let done = result(&[&scheduler, &check, "scheduler.capacity=window"], 1);
             (done.delivered_packets, done.completion_s.map(f64::to_bits), done.paths)
         })

@@ -120,7 +120,7 @@ fn a_path_that_does_not_pay_off_is_left_out() {
     assert_eq!((&four.limits_packets[..], four.throughput_pps), (&[0, 4][..], 50.0));
 }
 
-/// Figure 14: 10 Mbit/s and 50 ms beside 25 ms, 128 KiB, packets of 1500 bytes.
+/// Figure 14: one path with 10 Mbit/s and 50 ms, one with 25 ms; 128 KiB, packets of 1500 bytes.
 #[test]
 fn on_the_papers_own_case_the_search_finds_the_same_optimum() {
     for rate_mbps in [5.0, 15.0, 25.0, 35.0, 45.0] {

@@ -18,8 +18,7 @@ use ropewalk_netsim::{
 /// About as large as a data chunk or an acknowledgement with a few ranges.
 type Payload = [u64; 8];
 
-/// Sends a window of packets, and one more for each answer; or answers. Losses are made good by a timer, as a protocol
-/// would.
+/// Sends a window of packets and then one packet per answer, or answers. A timer recovers losses, as in a protocol.
 #[derive(Clone)]
 struct Pinger {
     routes: Vec<RouteId>,

@@ -7,8 +7,8 @@ use ropewalk_netsim::link::{CoDel, Jitter, Limit};
 use ropewalk_netsim::topology::{DuplexConfig, disjoint, dumbbell};
 use ropewalk_netsim::{CrossConfig, HostId, LinkConfig, LossModel, Port, QueueModel, World};
 
-/// Two associations and three kinds of cross traffic over a lossy dumbbell; what the hosts saw and how many events it took.
-/// `bystanders` adds hosts, links and routes that nobody uses, at several places.
+/// Two associations and three kinds of cross traffic over a lossy dumbbell. Returns what the hosts saw, and the
+/// number of events. `bystanders` adds unused hosts, links and routes at several places.
 fn busy_run(seed: u64, bystanders: bool) -> (Vec<Vec<Seen>>, u64) {
     let mut world: TestWorld = world(seed);
     let idle = |world: &mut TestWorld, name: &str| {

@@ -94,7 +94,7 @@ fn an_outage_drops_or_holds_as_told_and_spares_what_is_propagating() {
     for (effect, expected) in [
         // Number 3 is being sent when the link goes down; 4, 5 and 6 are refused.
         (Outage::Drop, vec![(0, 21.0), (1, 22.0), (2, 23.0), (7, 28.0), (8, 29.0), (9, 30.0)]),
-        // Number 3 has sent a half by then, and goes on 3 ms later; so do all after it.
+        // Half of packet 3 has been sent by then. It continues 3 ms later, as do all later packets.
         (
             Outage::Hold,
             (0..10).map(|i| (i, 21.0 + i as f64 + if i >= 3 { 3.0 } else { 0.0 })).collect(),

@@ -137,7 +137,7 @@ fn codel_s_drops_close_in_by_the_square_root_law_on_a_source_that_does_not_liste
 
 #[test]
 fn codel_lets_a_burst_pass_that_drains_within_an_interval() {
-    // 60 packets at once drain in 72 ms: above the target, but never for 100 ms.
+    // A burst of 60 packets drains in 72 ms: above the target, but never for 100 ms.
     let config = LinkConfig::new(mbit(10), ms(0)).queue(QueueModel::CoDel(CoDel::default()));
     let source = CrossConfig {
         stop: Time::from_nanos(60),

@@ -79,7 +79,7 @@ fn one_saturated_station_carries_what_the_standard_leaves_it() {
 fn a_frame_for_an_idle_channel_goes_at_once_and_arrives_after_its_airtime() {
     let mut channel = channel(1, RadioConfig::new(phy(G, 54_000)), Limit::Packets(1), 1);
     channel.offer(at(5), 0, Packet::new(1400, 0, 7));
-    // 5 ms is no multiple of the slot of 9 us: it waits for the next one, 5004 us.
+    // 5 ms is not a multiple of the 9 us slot, so the frame waits for the next one, at 5004 us.
     assert_eq!(channel.next_wake(), Some(Time::ZERO + us(5_004)));
     assert_eq!(channel.take(Time::ZERO + us(5_004)), None);
     assert_eq!(channel.next_wake(), Some(Time::ZERO + us(5_004 + 242)));

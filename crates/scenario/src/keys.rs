@@ -1,5 +1,5 @@
-//! What a key is: its kind, its default, and the tables that keys form. The keys themselves are declared beside
-//! the fields that hold their values.
+//! Kinds and defaults of keys, and the tables that keys form. The keys themselves are declared next to the
+//! fields that hold their values.
 
 use crate::choice::{Choice, Named};
 use crate::quantity::Dimension;
@@ -175,7 +175,7 @@ pub(crate) struct Tagged {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Variant {
     pub(crate) choice: Choice,
-    /// What its description says about the whole table.
+    /// What its description says about the entire table.
     pub(crate) doc: &'static str,
     /// Keys that are not fields of the variant.
     pub(crate) extra: &'static [Key],
@@ -189,7 +189,7 @@ impl Variant {
     pub(crate) const PLAIN: Self =
         Self { choice: choice("", ""), doc: "", extra: &[], keys: &[], exclusive: &[] };
 
-    /// With a description of the whole table.
+    /// Adds a description of the entire table.
     pub(crate) const fn about(self, doc: &'static str) -> Self {
         Self { doc, ..self }
     }

@@ -186,7 +186,7 @@ fn not_inside(table: &Table, head: &Segment<'_>, known: bool, sources: &[Source]
 }
 
 /// The table that describes the keys of `node`, as far as it is known. A table without a matching key is
-/// harmless, because the result is checked as a whole.
+/// harmless, because the complete result is checked later.
 fn inner_table(kind: &Kind, node: &Node) -> Table {
     const NO_KEYS: Table = Table::new("", "", &[]);
     match kind {

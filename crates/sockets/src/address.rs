@@ -40,10 +40,9 @@ pub fn parse(bytes: &[u8]) -> Result<(SocketAddr, usize)> {
     Ok((address, length))
 }
 
-/// Addresses one after the other, as `sctp_bindx` and `sctp_connectx` pass them.
+/// Parses consecutive addresses, as passed to `sctp_bindx` and `sctp_connectx`.
 ///
-/// # Errors
-/// As [`parse`]; `EINVAL` if there is none.
+/// # Errors As [`parse`]; `EINVAL` if there is no address.
 pub fn parse_all(mut bytes: &[u8]) -> Result<Vec<SocketAddr>> {
     let mut addresses = Vec::new();
     while !bytes.is_empty() {

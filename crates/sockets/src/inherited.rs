@@ -1,9 +1,9 @@
 //! Descriptors of SCTP sockets that belong to another process or program.
 //!
 //! An association lives in the memory of the process that opened it. A child of `fork` or an executed program that
-//! reads or writes an inherited descriptor would take the bytes that wake up the owner, and its data would reach nobody. Each
-//! inherited descriptor is therefore replaced by one that is open to nothing (`O_PATH`): the kernel itself refuses
-//! reads and writes with `EBADF`, those of `stdio` too, which the library cannot replace.
+//! reads or writes an inherited descriptor would consume the bytes that wake up the owner, and its data would be
+//! lost. Each inherited descriptor is therefore replaced by one that is open to nothing (`O_PATH`). The kernel then
+//! refuses reads and writes with `EBADF`, including those of `stdio`, which the library cannot intercept.
 //!
 //! ```text
 //!   owner --- fork ---> child             replaced by the handler of forks

@@ -45,7 +45,8 @@ pub struct Header<'a> {
 pub struct Place<'a> {
     /// Name of the path.
     pub path: &'a str,
-    /// Identifies one of several associations. None if the file records only one, or if the packet belongs to none.
+    /// Identifies one of several associations. `None` if the file records only one, or if the packet belongs to
+    /// none.
     pub group: Option<&'a str>,
 }
 
@@ -319,7 +320,7 @@ fn i_data_chunk(data: &Data) -> Value {
     value
 }
 
-/// Only flags that are not usual: a whole message in order has none of them.
+/// Only unusual flags: a complete message in order has none of them.
 fn add_flags(value: &mut Value, flags: DataFlags) {
     for (name, set) in [
         ("unordered", flags.has(DataFlags::UNORDERED)),

@@ -23,7 +23,7 @@ const MAX_SEGMENT_SIZE: u16 = 1460;
 /// Initial sequence number of every subflow. Wireshark takes 0 for unknown.
 const INITIAL_SEQ: u32 = 1_000_000;
 const HEADER: usize = 20;
-/// Most bytes of options.
+/// Maximum size of the options, bytes.
 const OPTIONS_MAX: usize = 40;
 
 /// Kinds of options.
@@ -95,7 +95,8 @@ impl Encoder {
         }
         let mut options = Vec::with_capacity(OPTIONS_MAX);
         put_options(segment, self.ends[own], self.ends[peer], &mut options);
-        // The order numbers of TCP-DOOR do not fit beside a mapping; the simulator counts them nevertheless.
+        // The order numbers of TCP-DOOR do not fit together with a mapping. The simulator counts them
+        // nevertheless.
         options.truncate(OPTIONS_MAX);
         out.extend(ports.source.to_be_bytes());
         out.extend(ports.destination.to_be_bytes());

@@ -1,4 +1,5 @@
-//! `ropewalk validate`: Linux TCP and Multipath TCP over emulated links, beside the simulator.
+//! `ropewalk validate`: compares Linux TCP and Multipath TCP over emulated links with the
+//! simulator.
 
 #[cfg(target_os = "linux")]
 mod report;

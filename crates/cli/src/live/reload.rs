@@ -1,7 +1,7 @@
 //! SIGHUP: reads the file of `--config` again while a command runs.
 //!
-//! Options that can change while the command runs apply at once. For others that differ, a warning says that they need a
-//! restart, at each SIGHUP until they have it. A file with an error changes nothing.
+//! Options that can change while the command runs apply immediately. If other options differ, each SIGHUP logs a
+//! warning that they need a restart. A file with an error changes nothing.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -123,7 +123,7 @@ impl JsonStream {
         data
     }
 
-    /// The objects of the whole time.
+    /// The objects that summarise the entire run.
     fn whole(&self, end_s: f64) -> Value {
         let mut sum = Count::default();
         let mut streams = Vec::new();

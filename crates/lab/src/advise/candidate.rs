@@ -114,8 +114,8 @@ pub fn schedulers(goal: Goal) -> Vec<SchedulerName> {
     SchedulerName::ALL.iter().filter(sensible).copied().collect()
 }
 
-/// The congestion controls that the search compares. `fully-coupled` leaves one path, which the choice of links
-/// covers. `prague` is for queues that mark, which nobody knows of a link.
+/// Congestion controls that the search compares. `fully-coupled` leaves one path, which the choice of links
+/// already covers. `prague` needs queues that mark, and whether a link has one is unknown.
 pub fn congestions() -> Vec<Congestion> {
     let left_out = [Congestion::FullyCoupled, Congestion::Prague];
     Congestion::ALL.iter().filter(|name| !left_out.contains(name)).copied().collect()

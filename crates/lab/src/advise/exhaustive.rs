@@ -16,7 +16,7 @@ const SEEDS: [u64; 2] = [2000, 3000];
 /// Seeds of the second round.
 const COUNT: u64 = 5;
 
-/// The best choice of exhaustive simulation beside the advice.
+/// The best choice of exhaustive simulation, for comparison with the advice.
 #[derive(Clone, Debug, Serialize, PartialEq)]
 pub struct Exhaustive {
     /// Choices simulated.

@@ -45,9 +45,9 @@ pub enum Goal {
     Throughput,
     /// The highest ratio of goodput to the 99th percentile of delay (the power of Kleinrock, 1979).
     Latency,
-    /// The lowest 99th percentile of delay of a video call of which at least 98 % arrives. Through a tunnel: the highest mean
-    /// opinion score of the worst call, and among scores that differ by less than [`AUDIBLE`], the highest goodput of the
-    /// other flows.
+    /// The lowest 99th percentile of delay of a video call, among settings that deliver at least 98 % of it.
+    /// Through a tunnel: the highest mean opinion score of the worst call. If scores differ by less than
+    /// [`AUDIBLE`], the highest goodput of the other flows decides.
     Calls,
 }
 

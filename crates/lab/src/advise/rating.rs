@@ -6,8 +6,8 @@ use super::Goal;
 use super::trials::Outcome;
 use crate::result::RunResult;
 
-/// Difference of mean opinion scores that nobody hears: smaller ones count as none. It is a sixth of the step between
-/// neighbouring classes of users in table B.1 of ITU-T G.107 (satisfied, 4.03, and very satisfied, 4.34).
+/// Smallest audible difference of mean opinion scores. Smaller differences are ignored. It is a sixth of the step
+/// between neighbouring classes of users in table B.1 of ITU-T G.107 (satisfied, 4.03, and very satisfied, 4.34).
 pub const AUDIBLE: f64 = 0.05;
 /// Score of a call that has failed.
 const WORST_MOS: f64 = 1.0;
@@ -90,7 +90,7 @@ pub struct Calls {
     pub mos: f64,
     /// The longest 99th percentile of delay, s.
     pub p99_s: f64,
-    /// Goodput of the other flows, bit/s; none if all are calls.
+    /// Goodput of the other flows, bit/s. `None` if all flows are calls.
     pub others_bps: Option<f64>,
 }
 

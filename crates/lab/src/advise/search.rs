@@ -41,7 +41,7 @@ const FOURTH_ROUND: usize = 16;
 const EACH: [usize; 3] = [3, 1, 2];
 /// Candidates that are compared with more seeds.
 const FINALISTS: usize = 8;
-/// Changes of a tunnel's settings, one after the other.
+/// Maximum number of successive changes of a tunnel's settings.
 const TUNNEL_CHANGES: usize = 4;
 /// Finalists that are tried with all receive buffers.
 const SEVENTH_ROUND: usize = 3;
@@ -131,8 +131,8 @@ fn bundles(
     pairs
 }
 
-/// Round 3: the best choices without some of the links, and each link alone. With many links, links are left out
-/// one after the other, as long as that helps.
+/// Round 3: the best choices without some of the links, and each link alone. With many links, the search removes
+/// one link at a time as long as that helps.
 fn link_sets(
     trials: &mut Trials<'_>,
     scenario: &Scenario,

@@ -94,8 +94,9 @@ fn with_flows_the_goal_calls_is_the_worst_call_through_the_tunnel() {
     assert_eq!(advise(&scenario, &options, &|_| ()), Err(AdviseError::NoCall));
 }
 
-/// Of the choices that the answer shows, none has audibly better calls, and none without such calls has more goodput beside
-/// them. The figures are of other seeds than the search's, so calls are better where the intervals do not overlap.
+/// No choice that the answer shows has audibly better calls, and no choice with equally good calls has more
+/// goodput. The figures come from other seeds than those of the search, so calls count as better only if the
+/// intervals do not overlap.
 fn nothing_shown_beats_the_advice(found: &Advice) {
     let bound = |choice: &Choice, sign: f64| {
         let mos = choice.mos.expect("it rates calls");
@@ -121,7 +122,7 @@ const TUNNEL: &str = "[transfer]\nduration = '6 s'\nwarmup = '2 s'\n\
 #[test]
 fn calls_do_not_cost_a_download_what_nobody_hears() {
     let (scenario, mut found) = advice(TUNNEL, Goal::Calls, 2);
-    // One link alone has a shorter delay of calls than both, which nobody hears.
+    // One link alone has a shorter call delay than both, but the difference is inaudible.
     assert_eq!(found.advice.paths, ["dsl", "lte"], "{found:?}");
     assert!(found.advice.goodput_bps.mean > 1.5 * found.best_single.goodput_bps.mean, "{found:?}");
     assert!(found.paths.iter().all(Link::carries), "{:?}", found.paths);

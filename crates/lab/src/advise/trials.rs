@@ -58,7 +58,7 @@ pub struct Trials<'a> {
     spans: [(Duration, Duration); 2],
     known: BTreeMap<(String, u64, Span), Outcome>,
     on_progress: &'a (dyn Fn(f64) + Sync),
-    /// Shares of the whole work at which the current stage begins and ends.
+    /// Fractions of the total work at which the current stage begins and ends.
     stage: [f64; 2],
 }
 
@@ -98,7 +98,7 @@ impl<'a> Trials<'a> {
         (duration - warmup).as_secs_f64()
     }
 
-    /// The next simulations advance the progress up to this share of the whole.
+    /// Starts a stage that ends at this fraction of the total work.
     pub const fn stage(&mut self, end: f64) {
         self.stage = [self.stage[1], end];
     }

@@ -5,7 +5,8 @@ use ropewalk_scenario::{Named, PathUse, Redundancy, Scenario, Tunnel};
 
 use super::candidate::Candidate;
 
-/// Latency budgets that are tried beside that of the scenario: two round trips of a usual link, and half of the default.
+/// Latency budgets to try in addition to that of the scenario: two round trips of a usual link, and half of the
+/// default.
 const BUDGETS: [Duration; 2] = [Duration::from_millis(100), Duration::from_millis(250)];
 /// Uses that are tried of a link that the scenario always uses.
 const USES: [PathUse; 2] = [PathUse::WhenNeeded, PathUse::Backup];

@@ -118,7 +118,7 @@ fn parts<'a, R>(
     names.enumerate().map(part).collect()
 }
 
-/// Mean of a figure over all runs; none if one lacks it.
+/// Mean of a figure over all runs. `None` if one lacks it.
 fn over<R>(results: &[&R], figure: &Figure<R>) -> Option<Estimate> {
     let values: Option<Vec<f64>> = results.iter().map(|result| (figure.of)(result)).collect();
     estimate(&values?)

@@ -17,8 +17,8 @@ pub fn mean(values: impl Iterator<Item = f64>) -> Estimate {
     estimate(&values).unwrap_or(Estimate { mean: 0.0, half_width: None })
 }
 
-/// Mean and 95 % confidence interval of independent values, by Student's t distribution
-/// (Student, Biometrika 6(1), 1908); none without values.
+/// Mean and 95 % confidence interval of independent values, by Student's t distribution (Student,
+/// Biometrika 6(1), 1908). `None` if there are no values.
 pub fn estimate(values: &[f64]) -> Option<Estimate> {
     let count = values.len();
     if count == 0 {

@@ -1,7 +1,7 @@
 //! Simultaneous confidence intervals for several points, and verdicts from them.
 //!
 //! A claim about the largest or the worst of many points selects its point with the same runs that judge it.
-//! Intervals that cover all points at once (Bonferroni) account for the selection.
+//! Simultaneous intervals (Bonferroni) account for the selection.
 
 use super::decide::{Accepted, Spread};
 use super::expected::{Pick, Relation};

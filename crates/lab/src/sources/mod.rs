@@ -63,12 +63,13 @@ impl Sending {
         StreamId(self.first + self.turn)
     }
 
-    /// When the next message is due; none: there is none.
+    /// When the next message is due. `None` if there are no more messages.
     fn due(&self) -> Option<Time> {
         Some(self.next).filter(|at| self.stop.is_none_or(|stop| *at < stop))
     }
 
-    /// What remains of the lifetime of a message that was due at `due`; none: it is over.
+    /// Delivery parameters with the remaining lifetime of a message that was due at `due`. `None`
+    /// if the lifetime has expired.
     fn delivery(&self, due: Time, now: Time) -> Option<Delivery> {
         let Some(lifetime) = self.delivery.lifetime else { return Some(self.delivery) };
         let left = (due + lifetime).since(now);
@@ -153,7 +154,7 @@ impl SourcesEnd {
         bytes
     }
 
-    /// Notes when a message was read as a whole.
+    /// Records the delivery of a complete message.
     fn note_read(&mut self, now: Time, message: &Message) {
         let stream = usize::from(message.stream.0);
         let number = match message.part {

@@ -60,8 +60,8 @@ impl Kept {
         Self { known, begun: begun.into_iter().map(|(stream, _)| stream).collect() }
     }
 
-    /// Whether a message that was not read is one of them. The messages of a stream are asked for from the last one to the
-    /// first: all that were submitted after one that has begun are known.
+    /// Whether an unread message is one of them. The caller must visit the messages of a stream from the last to
+    /// the first: the numbers of all messages submitted after a begun one are known.
     fn take(&mut self, stream: usize, number: u32) -> bool {
         let stream = StreamId(stream as u16);
         self.known.contains(&(stream, number)) || self.begun.remove(&stream)

@@ -22,7 +22,8 @@ enum Source {
 }
 
 impl SweptColumn {
-    /// The value in a result; none if it is unknown. JSON cannot represent infinity.
+    /// The value in a result. `None` if it is unknown or infinite, because JSON cannot represent
+    /// infinity.
     pub(super) fn value(&self, result: &RunResult) -> Option<f64> {
         let value = match self.of {
             Source::Run(figure) => (figure.of)(result),

@@ -28,7 +28,8 @@ use super::table::{rows_of, runs_table};
 /// Output file and part of a sweep.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SweepOptions<'a> {
-    /// The Parquet file, with the journal beside it. Without a file, nothing can be resumed.
+    /// The Parquet file. The journal is in the same directory. Without a file, nothing can be
+    /// resumed.
     pub out: Option<&'a Path>,
     /// Restricts the sweep to these points.
     pub shard: Option<Shard>,
@@ -70,7 +71,7 @@ pub(super) type Rows = BTreeMap<(usize, u32), RunRow>;
 /// The finished runs, and the journal that records them.
 #[derive(Debug, Default)]
 pub(super) struct FinishedRuns {
-    /// None if there is no file, or if the file contains all runs.
+    /// `None` if there is no file, or if the file contains all runs.
     journal: Option<Journal>,
     rows: Rows,
 }

@@ -12,7 +12,7 @@ use ropewalk_tunnel::{Header, Order};
 const IP: u32 = 20;
 /// Bits of times and sequence numbers that are written: enough for 78 hours, and for 281 TB.
 const LONG: usize = 6;
-/// Most selective acknowledgements beside timestamps.
+/// Maximum number of SACK blocks in a header that also carries timestamps.
 const SACKS_MAX: usize = 4;
 
 /// A packet with room for the tunnel's header at its beginning.

@@ -18,7 +18,7 @@ pub(super) struct LinkCaps {
 }
 
 impl LinkCaps {
-    /// Those of a scenario; none if no path has a cap.
+    /// Link caps of a scenario. `None` if no path has a cap.
     pub fn of(scenario: &Scenario) -> Option<Self> {
         scenario.paths.iter().any(|path| path.cap.is_some()).then(|| {
             let links: Vec<_> = scenario.paths.iter().map(|path| (rule(path), 0)).collect();

@@ -32,7 +32,7 @@ pub(super) struct StreamPlan {
 pub(super) struct StreamEnd {
     session: Session,
     over: u32,
-    /// The application writes as much as it can until this time. The end that only reads: none.
+    /// The application writes without limit until this time. `None` for the end that only reads.
     writes_until: Option<Time>,
     segment: Segment,
 }

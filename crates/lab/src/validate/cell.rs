@@ -78,7 +78,7 @@ pub struct ComparedPath {
     pub rtt_s: Both,
 }
 
-/// Least and most goodput of the runs, bit/s.
+/// Minimum and maximum goodput of the runs, bit/s.
 #[derive(Clone, Copy, Debug, Serialize, PartialEq)]
 pub struct Ranges {
     /// The kernel's.

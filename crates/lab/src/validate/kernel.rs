@@ -12,13 +12,13 @@ pub enum KernelTransport {
     TcpReno,
     /// TCP over one path with CUBIC.
     TcpCubic,
-    /// TCP over one path with BBR, of which the kernel has version 1.
+    /// TCP over one path with BBR version 1, the version in the kernel.
     TcpBbr,
     /// Multipath TCP over all paths, with CUBIC and the kernel's scheduler.
     Mptcp,
 }
 
-/// The kernel's name of the congestion control that simulates it; none if the kernel has no such one.
+/// The kernel's name of a simulated congestion control. `None` if the kernel does not have it.
 pub const fn kernel_congestion(simulated: Congestion) -> Option<&'static str> {
     match simulated {
         Congestion::NewReno => Some("reno"),

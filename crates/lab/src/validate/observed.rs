@@ -135,7 +135,7 @@ fn trace(series: &crate::series::Series) -> Trace {
     }
 }
 
-/// The median; none without values.
+/// The median. `None` if there are no values.
 pub fn median(mut values: Vec<f64>) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     let middle = values.len() / 2;

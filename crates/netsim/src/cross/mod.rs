@@ -86,7 +86,7 @@ pub enum Pattern {
 }
 
 impl CrossConfig {
-    /// Sends packets of 1500 bytes for the whole run.
+    /// Sends packets of 1500 bytes during the entire run.
     pub const fn new(pattern: Pattern) -> Self {
         Self { pattern, packet: 1500, start: Time::ZERO, stop: Time::FAR_FUTURE }
     }

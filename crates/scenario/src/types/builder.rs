@@ -189,7 +189,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Records a problem in the content of a file, at `line` (0 for the whole file).
+    /// Records a problem in the content of a file, at `line` (0 for the entire file).
     pub(crate) fn bad_file(
         &mut self,
         table: &Checked,

@@ -66,7 +66,8 @@ fn no_table_has_a_key_twice_and_exclusions_name_real_keys() {
     });
 }
 
-/// What the example of a key needs beside it, as the key, the lines beside it, and the lines of `[transfer]`.
+/// What the example of a key needs in addition: the key, lines for the same table, and lines for
+/// `[transfer]`.
 const COMPANIONS: &[(&str, &str, &str)] = &[
     ("receive_buffer_max", "", "protocol = 'tcp'\npreset = 'linux-6'"),
     ("delay_up", "delay_down = '1 ms'", ""),

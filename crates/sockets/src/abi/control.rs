@@ -87,7 +87,7 @@ impl SendInfo {
 /// What a message carries with it.
 #[derive(Clone, Debug, Default)]
 pub struct Controls {
-    /// How it is sent; none: as the socket's defaults say.
+    /// How to send the message. `None` selects the defaults of the socket.
     pub info: Option<SendInfo>,
     /// Policy and value of partial reliability.
     pub reliability: Option<(u16, u32)>,

@@ -10,13 +10,13 @@ use crate::address;
 /// `SCTP_PARTIAL_DELIVERY_ABORTED`.
 const ABORTED: u32 = 0;
 
-/// What is told of the authentication of chunks.
+/// Authentication events that the program is notified of.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u32)]
 pub enum KeyState {
     /// `SCTP_AUTH_NEW_KEY`: the peer uses it for the first time.
     New = 0,
-    /// `SCTP_AUTH_FREE_KEY`: nothing is sent with it any more.
+    /// `SCTP_AUTH_FREE_KEY`: this end no longer sends with the key.
     Free = 1,
     /// `SCTP_AUTH_NO_AUTH`: the peer does not support authenticated chunks.
     NoAuthentication = 2,
@@ -88,7 +88,7 @@ pub enum Notification {
     },
     /// `SCTP_SHUTDOWN_EVENT`.
     Shutdown,
-    /// `SCTP_PARTIAL_DELIVERY_EVENT`: the rest of a message of which parts were delivered never comes.
+    /// `SCTP_PARTIAL_DELIVERY_EVENT`: a message was delivered in part, and the rest will not arrive.
     PartialDeliveryAborted {
         /// Its stream.
         stream: u16,
@@ -101,7 +101,7 @@ pub enum Notification {
     StreamsReset {
         /// Direction and outcome.
         flags: u16,
-        /// The streams; none: all.
+        /// The streams. Empty for all streams.
         streams: Vec<u16>,
     },
     /// `SCTP_ADAPTATION_INDICATION`.

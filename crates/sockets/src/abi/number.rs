@@ -9,7 +9,7 @@ pub mod message {
     pub const EOF: u16 = 0x200;
     /// Unordered delivery.
     pub const UNORDERED: u16 = 1;
-    /// The peer is asked to acknowledge the message at once (RFC 7053, `SCTP_SACK_IMMEDIATELY`).
+    /// Requests an immediate acknowledgement of the message (RFC 7053, `SCTP_SACK_IMMEDIATELY`).
     pub const SACK_IMMEDIATELY: u16 = 8;
     /// Abort the association; the message is the reason.
     pub const ABORT: u16 = 4;

@@ -1,5 +1,5 @@
-//! The functions of RFC 6458, 9, which Linux's programs find in `libsctp.so.1`. They work on sockets of the kernel as
-//! well, because they use nothing but the calls beside them.
+//! The functions of RFC 6458, 9, which programs for Linux find in `libsctp.so.1`. They also work on sockets of the
+//! kernel, because they only use the other calls of this module.
 
 use std::ffi::{c_int, c_uint, c_void};
 
@@ -49,10 +49,9 @@ pub extern "C-unwind" fn sctp_getaddrlen(family: libc::sa_family_t) -> c_int {
     }
 }
 
-/// The bytes of `count` addresses, one after the other.
+/// The bytes of `count` consecutive addresses.
 ///
-/// # Safety
-/// `addresses` points to them.
+/// # Safety `addresses` points to them.
 unsafe fn packed<'a>(addresses: *const sockaddr, count: c_int) -> Result<&'a [u8]> {
     if addresses.is_null() || count <= 0 {
         return Err(Errno(libc::EINVAL));
@@ -70,8 +69,7 @@ unsafe fn packed<'a>(addresses: *const sockaddr, count: c_int) -> Result<&'a [u8
 
 /// Adds or removes addresses of a socket.
 ///
-/// # Safety
-/// `addresses` points to `count` addresses, one after the other.
+/// # Safety `addresses` points to `count` consecutive addresses.
 #[cfg_attr(not(miri), unsafe(no_mangle))]
 pub unsafe extern "C-unwind" fn sctp_bindx(
     fd: c_int,
@@ -96,8 +94,7 @@ pub unsafe extern "C-unwind" fn sctp_bindx(
 
 /// Opens an association to a peer with several addresses.
 ///
-/// # Safety
-/// `addresses` points to `count` addresses, one after the other; `id` is null or valid.
+/// # Safety `addresses` points to `count` consecutive addresses; `id` is null or valid.
 #[cfg_attr(not(miri), unsafe(no_mangle))]
 pub unsafe extern "C-unwind" fn sctp_connectx(
     fd: c_int,

@@ -17,7 +17,8 @@ use crate::socket::{Attempted, Delivered, Outgoing, Socket};
 /// Size of `struct cmsghdr`, bytes, which is also the alignment of control messages times two.
 const HEADER: usize = size_of::<libc::cmsghdr>();
 const ALIGNMENT: usize = size_of::<usize>();
-/// Most bytes of control messages of one call, as in the kernel (`net.core.optmem_max`).
+/// Maximum size of the control messages of one call, bytes, as in the kernel
+/// (`net.core.optmem_max`).
 const CONTROLS_LIMIT: usize = 128 << 10;
 
 /// Reads control messages.

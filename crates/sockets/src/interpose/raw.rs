@@ -8,7 +8,7 @@ use crate::errno::{Errno, Result};
 use crate::real;
 use crate::socket::MESSAGE_LIMIT;
 
-/// Most elements of a vector (`IOV_MAX`).
+/// Maximum number of elements of a vector (`IOV_MAX`).
 const VECTOR_LIMIT: usize = 1024;
 /// Longest address, bytes.
 const ADDRESS_MAX: usize = size_of::<libc::sockaddr_storage>();
@@ -235,13 +235,11 @@ pub unsafe fn give_address(
     unsafe { give(&image, to.cast(), length) }
 }
 
-/// The address that a program passes; none if there is none.
+/// The address that a program passes. `None` if it passes no address.
 ///
-/// # Errors
-/// As [`address::parse`]; `EFAULT`, `EINVAL`.
+/// # Errors As [`address::parse`]; `EFAULT`, `EINVAL`.
 ///
-/// # Safety
-/// `pointer` is null or readable for `length` bytes.
+/// # Safety `pointer` is null or readable for `length` bytes.
 pub unsafe fn address(
     pointer: *const sockaddr,
     length: socklen_t,

@@ -12,10 +12,10 @@ use crate::process::current;
 use crate::real;
 use crate::socket::{Attempted, Socket, Style};
 
-/// Flags beside the type of a socket.
+/// Flags that may be combined with the type of a socket.
 const FLAGS: c_int = libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
 
-/// The style of an SCTP socket; none: it is another kind of socket.
+/// The style of an SCTP socket. `None` for any other kind of socket.
 fn style_of(domain: c_int, kind: c_int, protocol: c_int) -> Option<Style> {
     let internet = matches!(domain, libc::AF_INET | libc::AF_INET6);
     match (kind & !FLAGS, protocol) {

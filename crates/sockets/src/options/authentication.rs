@@ -9,7 +9,7 @@ use crate::abi::{Fields, Image};
 use crate::errno::{Errno, Result};
 use crate::socket::{Socket, State};
 
-/// Most algorithms in a list.
+/// Maximum number of algorithms in a list.
 const HMACS_LIMIT: usize = 8;
 /// Types of chunks that cannot be listed (RFC 6458, 8.3.2): INIT, INIT ACK, SHUTDOWN COMPLETE, AUTH.
 const NEVER: [u8; 4] = [1, 2, 14, 15];

@@ -12,7 +12,7 @@ use crate::socket::{Socket, Style};
 /// Of Linux 5.0, `asm-generic/socket.h`.
 const SO_BINDTOIFINDEX: c_int = 62;
 
-/// Least buffer that a program can set, bytes: one message of 64 kB.
+/// Minimum buffer that a program can set, bytes: one message of 64 kB.
 const LEAST_BUFFER: u64 = 1 << 16;
 /// Largest buffer that a program can set, bytes.
 const LARGEST_BUFFER: u64 = 256 << 20;

@@ -159,7 +159,7 @@ pub fn get(socket: &Arc<Socket>, level: c_int, name: c_int, input: Fields<'_>) -
     Ok(value.into())
 }
 
-/// Options of which a program may ask for the beginning: their structures have grown.
+/// Options whose structures have grown: a program may request only their beginning.
 const SHORTENED: [c_int; 2] = [option::EVENTS, option::PEER_ADDR_PARAMS];
 
 /// What an option concerns: the settings for later associations, and present ones.

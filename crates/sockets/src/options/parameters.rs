@@ -121,7 +121,8 @@ pub(super) const fn delays_sacks(parameters: &Parameters) -> bool {
     parameters.sack_every_packets != 1
 }
 
-/// Packets per SACK with which SACKs are delayed again; none: they are.
+/// Packets per SACK to set when a program enables delayed SACKs. `None` if they are enabled
+/// already.
 pub(super) fn enabling(parameters: &Parameters) -> Option<u32> {
     (!delays_sacks(parameters)).then(|| defaults().sack_every_packets)
 }

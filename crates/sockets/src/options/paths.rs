@@ -81,7 +81,7 @@ impl PathParameters {
         self.flags & flag != 0
     }
 
-    /// Whether HEARTBEATs are sent; none: as before.
+    /// Whether to send HEARTBEATs. `None` leaves the setting unchanged.
     const fn heartbeats(&self) -> Option<bool> {
         match self.flags & (flag::HB_ENABLE | flag::HB_DISABLE) {
             flag::HB_ENABLE => Some(true),

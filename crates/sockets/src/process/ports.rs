@@ -229,7 +229,8 @@ pub struct Claim {
     port: u16,
 }
 
-/// Numbers of claims. They go on in a child process, which starts with no ports of its parent once the parent has used them.
+/// Number of the next claim. A child process continues the sequence. It starts without its parent's ports once the
+/// parent has used them.
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
 impl Claim {

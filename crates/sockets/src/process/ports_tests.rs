@@ -1,4 +1,4 @@
-//! Tests of which sockets share an SCTP port.
+//! Tests of the rules by which sockets share an SCTP port.
 
 use proptest::prelude::*;
 

@@ -33,13 +33,13 @@ pub struct Interface {
 /// Where a socket is bound.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub struct Place {
-    /// The addresses; none: all of this machine.
+    /// The addresses. Empty for all addresses of this machine.
     pub addresses: Vec<IpAddr>,
     /// Whether the socket is an IPv6 socket.
     pub ipv6: bool,
     /// Whether an IPv6 socket uses no IPv4 addresses.
     pub v6_only: bool,
-    /// The only interface that it uses; none: all.
+    /// The only interface that it uses. `None` for all interfaces.
     pub interface: Option<Interface>,
 }
 

@@ -22,7 +22,7 @@ fn errno_of(error: &ConnectError) -> Errno {
     })
 }
 
-/// Most ports that are drawn for one association.
+/// Maximum number of random ports to try for one association.
 const DRAWS: usize = 64;
 
 impl Socket {

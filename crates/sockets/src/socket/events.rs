@@ -239,7 +239,7 @@ impl Socket {
         let Some(link) = state.links.get_mut(&id) else { return true };
         // The program may have read them meanwhile.
         if !link.association.can_receive() {
-            // Events about streams without messages become notifications at once.
+            // Events about streams without messages become notifications immediately.
             state.pull(id, 0);
             self.show(state);
             return false;

@@ -10,9 +10,9 @@ use crate::abi::notification::AddressState;
 pub struct History {
     /// Whether this end has started its shutdown.
     pub leaving: bool,
-    /// Whether the program was told of the peer's shutdown.
+    /// Whether the program has been notified of the peer's shutdown.
     pub peer_leaving: bool,
-    /// Messages of which parts have arrived, and not the end.
+    /// Messages that have arrived in part, without their end.
     pub begun: Vec<Begun>,
     paths: Vec<Address>,
 }
@@ -25,7 +25,7 @@ enum Address {
     Untold,
     /// It is confirmed and can be reached.
     Reachable,
-    /// The program was told that it cannot be reached.
+    /// The program has been notified that the address is unreachable.
     Unreachable,
 }
 
@@ -66,7 +66,7 @@ mod tests {
     use AddressState::{Available, Confirmed, Unreachable};
     use PathStatus::{Active, Inactive, PotentiallyFailed, Unconfirmed};
 
-    /// What the program is told of these statuses of one path.
+    /// The notifications that the program receives for these statuses of one path.
     fn told(statuses: &[PathStatus]) -> Vec<AddressState> {
         let mut history = History::default();
         statuses.iter().filter_map(|status| history.on_path_status(1, *status)).collect()

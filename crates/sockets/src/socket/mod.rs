@@ -73,7 +73,7 @@ pub struct Socket {
 pub struct State {
     /// Where it is bound.
     pub place: Place,
-    /// Its SCTP port; none: not bound.
+    /// Its SCTP port. `None` if it is not bound.
     pub claim: Option<Arc<Claim>>,
     /// The endpoint that it listens on.
     pub listening: Option<Arc<Service>>,
@@ -84,7 +84,7 @@ pub struct State {
     /// Associations that have something to read.
     ready: VecDeque<i32>,
     inbox: VecDeque<Item>,
-    /// The association of which a part of a message was read, and not its end yet.
+    /// The association from which the program has read the beginning of a message, but not its end.
     in_part: Option<PartOf>,
     /// Options.
     pub settings: SocketSettings,

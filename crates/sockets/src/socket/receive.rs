@@ -16,8 +16,8 @@ use crate::address::shown;
 use crate::errno::{Errno, Result};
 use crate::interpose::raw::Buffers;
 
-/// Most bytes that are taken from an association at once: what the program has not read must stay in the receive
-/// buffer, so that the peer sees its window close.
+/// Maximum number of bytes to take from an association in one step. Data that the program has not read must stay
+/// in the receive buffer, so that the peer sees its window close.
 const PULL_LIMIT: usize = 256 << 10;
 
 /// Which message of an association a part belongs to. With interleaving (RFC 8260), parts of messages of different streams
@@ -30,7 +30,7 @@ pub struct PartOf {
     flags: u16,
 }
 
-/// A message of which parts have arrived, and not the end.
+/// A message that has arrived in part, without its end.
 #[derive(Clone, Copy, Debug)]
 pub struct Begun {
     message: PartOf,
@@ -73,7 +73,8 @@ impl Item {
         PartOf { id: self.id, stream: self.info.stream, flags: self.info.flags }
     }
 
-    /// Whether it continues the message of which a part was read, or is the notification that nothing does.
+    /// Whether this item continues the partly read message, or is the notification that its rest will not
+    /// arrive.
     fn continues(&self, message: PartOf) -> bool {
         if self.notification {
             return self.cut_off == Some(message);
@@ -95,9 +96,9 @@ pub struct Delivered {
     pub info: Option<ReceiveInfo>,
     /// The next message and its length, if the program has asked and it is there.
     pub next: Option<(ReceiveInfo, u32)>,
-    /// Whether SNDRCV was asked for (`sctp_data_io_event`).
+    /// Whether the program has requested SNDRCV (`sctp_data_io_event`).
     pub wants_sndrcv: bool,
-    /// Whether RCVINFO was asked for.
+    /// Whether the program has requested RCVINFO.
     pub wants_rcvinfo: bool,
 }
 
@@ -208,7 +209,7 @@ impl State {
         }
     }
 
-    /// The rest of the messages of which parts have arrived never comes: the association has ended or restarted.
+    /// Ends all messages that have arrived in part, after the association has ended or restarted.
     pub(super) fn cut_all_short(&mut self, id: i32) {
         let Some(link) = self.links.get_mut(&id) else { return };
         let begun = std::mem::take(&mut link.history.begun);

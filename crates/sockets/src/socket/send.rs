@@ -25,7 +25,7 @@ pub const MESSAGE_LIMIT: usize = 16 << 20;
 pub struct Outgoing {
     /// Its bytes.
     pub bytes: Bytes,
-    /// The peer, with its SCTP port; none: the association that is named or connected.
+    /// The peer, with its SCTP port. `None` selects the association that is named or connected.
     pub to: Option<SocketAddr>,
     /// What `sendmsg` carries with it.
     pub controls: Controls,
@@ -108,7 +108,7 @@ const fn takes_data(state: &AssociationState) -> bool {
     )
 }
 
-/// Whether a message is no user data: it aborts the association, or is empty and shuts it down.
+/// Whether a message only ends the association: it aborts, or is empty and shuts it down.
 fn ends_only(info: &SendInfo, outgoing: &Outgoing) -> bool {
     info.flags & message::ABORT != 0 || info.flags & message::EOF != 0 && outgoing.bytes.is_empty()
 }
@@ -263,9 +263,10 @@ impl Socket {
         }
     }
 
-    /// Reports when an association has nothing unsent or unacknowledged: at once if that is so already.
+    /// Reports when an association has no unsent or unacknowledged data.
     ///
-    /// RFC 6458, 6.1.9: if there is no such data when the program subscribes, the notification comes immediately.
+    /// RFC 6458, 6.1.9: if there is no such data when the program subscribes, the notification is sent
+    /// immediately.
     pub fn watch_for_dry(&self, state: &mut State, id: i32) {
         let Some(link) = state.links.get(&id).filter(|link| !link.ended) else { return };
         if !link.association.is_flushed() {

@@ -15,16 +15,16 @@ use crate::process::current;
 /// Outbound streams that Linux requests unless told otherwise.
 const DEFAULT_STREAMS: u16 = 10;
 
-/// Most outbound streams.
+/// Maximum number of outbound streams.
 pub const STREAMS_LIMIT: u16 = 1024;
 
 /// Headers of IPv4, UDP and SCTP with one DATA chunk, bytes.
 const HEADERS: u32 = 20 + 8 + 12 + 16;
 
-/// Least size of packets that SCTP_MAXSEG can ask for, bytes.
+/// Minimum packet size that a program can set with SCTP_MAXSEG, bytes.
 pub const LEAST_MTU: u32 = 576;
 
-/// Protocol parameters that the program has set; none: those of the profile.
+/// Protocol parameters that the program has set. `None` selects the value of the profile.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Overrides {
     /// RTO.Initial.
@@ -139,13 +139,13 @@ pub struct SocketSettings {
     pub receive_info: bool,
     /// SCTP_RECVNXTINFO.
     pub next_info: bool,
-    /// SO_LINGER, seconds; none: off.
+    /// SO_LINGER, seconds. `None` if off.
     pub linger: Option<u64>,
-    /// SO_SNDBUF, bytes; none: the default.
+    /// SO_SNDBUF, bytes. `None` for the default.
     pub send_buffer: Option<u64>,
-    /// SO_RCVBUF, bytes; none: the default.
+    /// SO_RCVBUF, bytes. `None` for the default.
     pub receive_buffer: Option<u64>,
-    /// SCTP_REMOTE_UDP_ENCAPS_PORT; none: that of the environment.
+    /// SCTP_REMOTE_UDP_ENCAPS_PORT. `None` for the port of the environment.
     pub peer_udp_port: Option<u16>,
     /// IPV6_V6ONLY.
     pub v6_only: bool,
@@ -167,7 +167,7 @@ pub struct SocketSettings {
     pub authenticated_chunks: ChunkTypes,
     /// SCTP_HMAC_IDENT.
     pub hmacs: HmacList,
-    /// SCTP_ADAPTATION_LAYER; none: peers are told nothing.
+    /// SCTP_ADAPTATION_LAYER. `None` sends no indication to peers.
     pub adaptation: Option<u32>,
     /// SCTP_AUTOCLOSE, seconds; 0: associations are not shut down because they are idle.
     pub autoclose_s: u32,
@@ -175,7 +175,7 @@ pub struct SocketSettings {
     pub shared_keys: SharedKeys,
     /// SCTP_ASCONF_SUPPORTED.
     pub address_reconfiguration: bool,
-    /// SCTP_AUTO_ASCONF; none: as the environment says.
+    /// SCTP_AUTO_ASCONF. `None` leaves it to the environment.
     pub follow_interfaces: Option<bool>,
     /// SCTP_NRSACK_SUPPORTED.
     pub nr_sack: bool,

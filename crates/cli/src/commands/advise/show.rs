@@ -12,7 +12,7 @@ use crate::table::{Cell, Table};
 /// Loss against a rival from which a case is worth a line.
 const NOTABLE: f64 = 0.02;
 
-/// The whole output.
+/// The complete output.
 pub fn text(title: &str, advice: &Advice) -> String {
     let goal = match advice.goal {
         Goal::Throughput => "the highest goodput",
@@ -53,7 +53,7 @@ fn named(choice: &Choice) -> String {
     format!("{links}{scheduler}, congestion control {congestion}, receive buffer {buffer}{tunnel}")
 }
 
-/// The figures of the advice beside those of the other choices.
+/// The figures of the advice and of the other choices.
 pub fn choices_table(advice: &Advice) -> Table {
     let rated = advice.advice.mos.is_some();
     let mut table = Table::new(&["choice"]);

@@ -128,7 +128,8 @@ pub fn table(comparison: &Comparison, variants: &Variants, order: Order) -> Tabl
     table
 }
 
-/// The flows of each variant side by side; none without a tunnel and without sources of messages.
+/// The flows of each variant side by side. `None` if there is neither a tunnel nor a source of
+/// messages.
 fn flow_table(comparison: &Comparison, variants: &Variants) -> Option<Table> {
     let all = || comparison.summary.iter().flat_map(|summary| &summary.flows);
     let columns = telling_flow_columns(|figure| {
@@ -177,7 +178,7 @@ pub fn csv(comparison: &Comparison, variants: &Variants, table: &Table) -> Strin
     table.csv() + &flows.unwrap_or_default()
 }
 
-/// The whole output.
+/// The complete output.
 pub fn text(
     heading: String,
     table: Table,
@@ -203,7 +204,7 @@ pub fn with_gain<T>(
     cells
 }
 
-/// Each variant against the reference, seed by seed; none without `--paired`.
+/// Each variant compared with the reference, seed by seed. `None` without `--paired`.
 fn paired_table(comparison: &Comparison) -> Option<Table> {
     let first = comparison.paired.first()?;
     let beside = format!("beside {}", first.reference);

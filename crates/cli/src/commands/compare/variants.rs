@@ -102,7 +102,7 @@ impl Variants {
     }
 }
 
-/// The schedulers to try; none if each scenario runs with its own.
+/// The schedulers to try. Empty if each scenario runs with its own.
 fn schedulers(args: &CompareArgs, varied: &[Vary], files: usize) -> Vec<Choice> {
     let own = args.schedulers.is_empty() && (!varied.is_empty() || files > 1);
     let names = match args.schedulers.is_empty() {

@@ -15,8 +15,8 @@ pub enum Nat {
     EndpointDependent(Vec<SocketAddr>),
 }
 
-/// The kind, from the local port and what the peer saw at each of its addresses. `own` has the addresses of this
-/// machine. None without an address.
+/// The kind, from the local port and the source that the peer saw at each of its addresses. `own` contains the
+/// addresses of this machine. `None` if `seen` is empty.
 pub fn kind(seen: &[(u16, SocketAddr)], own: &[IpAddr]) -> Option<Nat> {
     let mut addresses: Vec<SocketAddr> = seen.iter().map(|(_, address)| *address).collect();
     let first = *addresses.first()?;

@@ -1,4 +1,4 @@
-//! The way to the peer: one association over each link and address, one after the other.
+//! Checks the way to the peer: opens one association over each link and address in turn.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;

@@ -92,7 +92,7 @@ struct Line<'a> {
     near: &'a str,
 }
 
-/// The links of the scenario. Flows beside each other are separate connections over the same links.
+/// The links of the scenario. Parallel flows are separate connections over the same links.
 pub fn links(scenario: &Scenario) -> Scenario {
     let mut links = scenario.clone();
     links.world.associations = 1;

@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::comparison::{Carried, CarriedBy};
 
-/// Most packets that a summary of ping may claim: a week of ten per second.
+/// Maximum number of packets that a summary of ping may claim: a week of ten per second.
 const PACKETS_LIMIT: u64 = 6_000_000;
 /// The default queue of a scenario, 100 packets of 1500 B, bytes.
 const DEFAULT_QUEUE: f64 = 150_000.0;

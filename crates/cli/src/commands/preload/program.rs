@@ -58,7 +58,8 @@ pub fn failure(name: &OsStr, error: &io::Error) -> Failure {
     Failure::NotRun(status, format!("cannot run `{shown}`: {why}\n = help: {help}"))
 }
 
-/// Why the library does not reach a program that can be run; none if it may. `user`: the real user and group.
+/// Why the library cannot be loaded into a program that can be run. `None` if it may be. `user`: the real
+/// user and group.
 pub fn obstacle(path: &Path, user: (u32, u32)) -> Option<String> {
     let file = path.metadata().ok()?;
     let head = head_of(path).ok()?;
@@ -106,7 +107,8 @@ fn is_static(head: &[u8]) -> bool {
     types_of_headers(head).is_some_and(|types| !types.is_empty() && !types.contains(&PT_INTERP))
 }
 
-/// Types of the program headers of an ELF file; none if it is none, or if they lie further behind.
+/// Types of the program headers of an ELF file. `None` if it is not an ELF file, or if `head` does
+/// not contain all of them.
 fn types_of_headers(head: &[u8]) -> Option<Vec<u32>> {
     let rest = head.strip_prefix(b"\x7fELF")?;
     let (wide, little) = (*rest.first()? == 2, *rest.get(1)? == 1);

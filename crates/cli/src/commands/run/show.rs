@@ -177,7 +177,8 @@ impl Results<'_> {
         own.into_iter().flatten().map(|table| Captioned::new("", table)).collect()
     }
 
-    /// The figures of the directions of a tunnel that are not zero in all of them; none without a tunnel.
+    /// The figures of a tunnel's directions that are not zero in all of them. `None` if there is no
+    /// tunnel.
     fn directions(&self) -> Option<Table> {
         let names = self.direction_names();
         let mut columns = direction_columns();
@@ -198,7 +199,8 @@ impl Results<'_> {
         (!names.is_empty()).then_some(table)
     }
 
-    /// The figures of the flows through a tunnel or of the sources of messages; none without either.
+    /// The figures of the flows through a tunnel or of the sources of messages. `None` if there are
+    /// neither.
     fn flows(&self) -> Option<Table> {
         let flows = self.flow_list();
         let mut table = Table::new(&["flow", "kind"]);
@@ -254,7 +256,7 @@ const fn is_number(unit: Unit) -> bool {
     !matches!(unit, Unit::Text | Unit::WholeNumber)
 }
 
-/// The whole output. `first` is the only run, or the first of several.
+/// The complete output. `first` is the only run, or the first of several.
 pub fn text(title: &str, results: &Results<'_>, first: &RunResult, notes: &[String]) -> String {
     let seeds = match results {
         Results::One(result) => format!("seed {}", result.seed),
@@ -301,7 +303,7 @@ fn lines(results: &Results<'_>, first: &RunResult) -> String {
     shown.filter_map(line).collect()
 }
 
-/// The known figures of a group in one line; none if there are none.
+/// The known figures of a group in one line. `None` if there are none.
 pub fn line(results: &Results<'_>, group: Group) -> Option<String> {
     let own = figures().into_iter().filter(|figure| figure.show.group == group);
     let known = own.filter_map(|figure| {

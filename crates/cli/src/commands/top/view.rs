@@ -11,7 +11,7 @@ use ropewalk_apps::observe::{EventStatus, LinkCap, LinkStatus, Status, clock};
 
 use crate::printer::{percent, rate, size, time, time_or_dash};
 
-/// Most links that are shown; the rest is counted.
+/// Maximum number of links that are shown. The rest is counted.
 const LINKS: usize = 8;
 /// Width of the column with the names of links.
 const NAME: usize = 10;

@@ -12,7 +12,7 @@ use crate::format::Captioned;
 use crate::printer::{count, percent, rate, size};
 use crate::table::{Cell, Table};
 
-/// The whole output.
+/// The complete output.
 pub fn text(title: &str, tuning: &Tuning, check: Option<&Check>) -> String {
     let heading = format!(
         "{title}: window limits for a receive buffer of {}, {} packets\n",

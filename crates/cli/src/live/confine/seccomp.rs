@@ -1,6 +1,6 @@
 //! The system calls that a server may make.
 //!
-//! Two filters, of which the kernel applies the stricter result:
+//! There are two filters, and the kernel applies the stricter result:
 //!
 //! ```text
 //!   call is dangerous (lists below)          -> EPERM
@@ -8,9 +8,9 @@
 //!   any other, also those of future kernels  -> ENOSYS
 //! ```
 //!
-//! A list of permitted calls also blocks calls that nobody thought of. Its usual cost is that a newer C library
-//! makes a call that the list lacks. ENOSYS is the answer of an older kernel, so the library falls back to the
-//! call that it used before, and the process continues. With EPERM or SIGSYS it would fail.
+//! A list of permitted calls also blocks unforeseen calls. Its usual cost is that a newer C library makes a
+//! call that the list lacks. ENOSYS is the answer of an older kernel, so the library falls back to the call
+//! that it used before, and the process continues. With EPERM or SIGSYS it would fail.
 
 use std::collections::BTreeMap;
 

@@ -112,7 +112,7 @@ fn child(profile: &str, user: Option<u32>) -> String {
 #[test]
 fn a_confined_process_runs_no_program_traces_nothing_and_keeps_its_files() {
     let root = nix::unistd::geteuid().is_root();
-    // 65534 is nobody.
+    // 65534 is the unprivileged user.
     let users = if root { vec![None, Some(65534)] } else { vec![None] };
     for user in users {
         for profile in ["exit", "recv"] {

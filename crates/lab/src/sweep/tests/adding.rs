@@ -1,4 +1,5 @@
-//! Seeds are added to a finished sweep: the result equals that of all seeds at once, and no run is repeated.
+//! Adding seeds to a finished sweep: the result equals that of a sweep with all seeds, and no run is
+//! repeated.
 
 use proptest::prelude::*;
 

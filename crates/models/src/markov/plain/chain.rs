@@ -16,7 +16,8 @@ pub enum State {
         /// Packets sent; fewer than the window after a round with losses.
         sent: u32,
     },
-    /// Slow start: the window, all of which is sent, and the threshold at which slow start ends (Eq 15).
+    /// Slow start: the window, which is sent completely, and the threshold at which slow start ends (Eq
+    /// 15).
     SlowStart {
         /// Window, packets.
         window: u32,

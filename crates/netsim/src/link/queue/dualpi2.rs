@@ -242,7 +242,7 @@ impl<P> DualPi2Queue<P> {
         true
     }
 
-    /// The head of the L queue; none if it was dropped.
+    /// The head of the L queue. `None` if it was dropped.
     fn pop_low_latency(&mut self, now: Time, marked: &mut bool) -> Option<Packet<P>> {
         // Appendix A.2: a queue of one packet is not marked by the ramp. On a slow link, its transmission alone takes
         // longer.
@@ -250,8 +250,8 @@ impl<P> DualPi2Queue<P> {
         let (mut packet, sojourn) = self.low_latency.pop(now)?;
         let base = self.controller.probability;
         let signalled = if base >= self.settings.overload() {
-            // Overload: marks alone do not control the queue any more. Both queues drop with the same probability,
-            // so that traffic gains nothing by ECT(1). All packets that are left are marked.
+            // Overload: marks alone no longer control the queue. Both queues drop with the same probability, so
+            // traffic gains nothing by ECT(1). All remaining packets are marked.
             if self.low_latency_signals.occurs(base * base) {
                 return None;
             }
@@ -267,7 +267,7 @@ impl<P> DualPi2Queue<P> {
         Some(packet)
     }
 
-    /// The head of the C queue; none if it was dropped.
+    /// The head of the C queue. `None` if it was dropped.
     fn pop_classic(&mut self, now: Time, marked: &mut bool) -> Option<Packet<P>> {
         let (mut packet, _) = self.classic.pop(now)?;
         let base = self.controller.probability;
