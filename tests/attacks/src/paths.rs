@@ -137,8 +137,8 @@ pub fn one_sack(binary: &Path) -> Result<Figure, Failure> {
     Ok(elsewhere.figure(sent))
 }
 
-/// Sends SACKs from another address, which has received none of the acknowledged data. The attacker's best guess is
-/// the TSN sent last, plus one for each interval without further data, because that chunk was lost.
+/// Sends SACKs for new data from another address. The attacker guesses the TSN: the highest one seen, plus one for
+/// each interval without further data, because that chunk was lost.
 pub fn optimistic(binary: &Path) -> Result<Figure, Failure> {
     let server = Server::bench(binary)?;
     let mut client = download(&server)?;
