@@ -25,7 +25,8 @@ pub struct Args {
 impl Args {
     /// Parses the arguments, without the program's name.
     ///
-    /// # Errors A message with the problem and the valid values.
+    /// # Errors
+    /// A message with the problem and the valid values.
     pub fn parse(given: impl IntoIterator<Item = String>) -> Result<Command, String> {
         let (mut names, mut json) = (Vec::new(), false);
         let mut given = given.into_iter();

@@ -21,7 +21,8 @@ pub fn find(name: &str) -> Option<PathBuf> {
 /// Runs a program and measures its CPU time with the shell's `time`, which resolves a millisecond.
 /// The times of ended children in `/proc` have steps of 10 ms.
 ///
-/// # Errors The program or the shell cannot be started, or fails.
+/// # Errors
+/// The program or the shell cannot be started, or fails.
 pub fn run_timed(program: &str, arguments: &[String]) -> Result<Output, String> {
     let script = "TIMEFORMAT='%3U %3S'; time \"$@\"";
     let mut shell = Command::new("bash");

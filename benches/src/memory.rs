@@ -10,7 +10,8 @@ const KIB: u64 = 1024;
 /// Runs this many associations that send almost nothing. Returns the peak memory of this process,
 /// bytes.
 ///
-/// # Errors The run fails, or the system does not report the memory.
+/// # Errors
+/// The run fails, or the system does not report the memory.
 pub fn idle(associations: u32) -> Result<u64, String> {
     simulate(&idle_scenario(associations), &[])?;
     let status = std::fs::read_to_string("/proc/self/status");
@@ -31,7 +32,8 @@ fn idle_scenario(associations: u32) -> String {
 
 /// Memory of one additional idle association, bytes: both ends and the links of both paths.
 ///
-/// # Errors This binary cannot be started again, or fails.
+/// # Errors
+/// This binary cannot be started again, or fails.
 pub fn per_association() -> Result<f64, String> {
     let (few, many) = (1_000, 4_000);
     Ok((spawned(many)? as f64 - spawned(few)? as f64) / f64::from(many - few))

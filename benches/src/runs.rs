@@ -5,7 +5,8 @@ use ropewalk_scenario::Scenario;
 
 /// Runs a scenario with changes of the form `key=value`.
 ///
-/// # Errors A message if the scenario is wrong or the run fails.
+/// # Errors
+/// A message if the scenario is wrong or the run fails.
 pub fn simulate(text: &str, sets: &[&str]) -> Result<RunResult, String> {
     let scenario = Scenario::parse_with(text, "bench.toml", sets).map_err(|e| e.to_string())?;
     simulate_scenario(&scenario)
@@ -13,7 +14,8 @@ pub fn simulate(text: &str, sets: &[&str]) -> Result<RunResult, String> {
 
 /// Runs a scenario.
 ///
-/// # Errors A message if the run fails.
+/// # Errors
+/// A message if the run fails.
 pub fn simulate_scenario(scenario: &Scenario) -> Result<RunResult, String> {
     run(scenario, &RunOptions::default()).map(|run| run.result).map_err(|e| e.to_string())
 }
@@ -21,7 +23,8 @@ pub fn simulate_scenario(scenario: &Scenario) -> Result<RunResult, String> {
 /// The run with the lowest CPU time of `times` runs, because interference from other programs only
 /// increases it.
 ///
-/// # Errors As [`simulate`].
+/// # Errors
+/// As [`simulate`].
 pub fn fastest(times: usize, text: &str, sets: &[&str]) -> Result<RunResult, String> {
     let mut best = simulate(text, sets)?;
     for _ in 1..times {

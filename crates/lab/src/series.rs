@@ -230,7 +230,8 @@ impl DelayHistogram {
 
     /// The delay that a share of the chunks does not exceed, s. `None` if there is no chunk.
     ///
-    /// # Panics If `share` is not in `[0, 1]`.
+    /// # Panics
+    /// If `share` is not in `[0, 1]`.
     pub fn quantile_s(&self, share: f64) -> Option<f64> {
         (self.nanos.total_weight() > 0).then(|| self.at(share))
     }

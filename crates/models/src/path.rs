@@ -44,7 +44,8 @@ impl PathNumbers {
 
     /// The same path with a separate forward propagation delay, in seconds.
     ///
-    /// # Errors If the delay is negative or exceeds the round trip.
+    /// # Errors
+    /// If the delay is negative or exceeds the round trip.
     pub fn with_forward_delay_s(mut self, delay_s: f64) -> Result<Self, OutOfRange> {
         not_negative("forward_delay_s", delay_s)?;
         if delay_s > self.rtt_s {

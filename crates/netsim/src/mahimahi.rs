@@ -73,7 +73,8 @@ impl core::error::Error for TraceError {}
 
 /// Parses a trace. Blank lines are skipped.
 ///
-/// # Errors The line, if it is not a number or is below the previous line. Line 0 if the trace has no
+/// # Errors
+/// The line, if it is not a number or is below the previous line. Line 0 if the trace has no
 /// opportunity.
 pub fn parse_mahimahi(text: &str) -> Result<Trace, TraceError> {
     let mut millis: Vec<u64> = Vec::new();

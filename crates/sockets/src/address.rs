@@ -42,7 +42,8 @@ pub fn parse(bytes: &[u8]) -> Result<(SocketAddr, usize)> {
 
 /// Parses consecutive addresses, as passed to `sctp_bindx` and `sctp_connectx`.
 ///
-/// # Errors As [`parse`]; `EINVAL` if there is no address.
+/// # Errors
+/// As [`parse`]; `EINVAL` if there is no address.
 pub fn parse_all(mut bytes: &[u8]) -> Result<Vec<SocketAddr>> {
     let mut addresses = Vec::new();
     while !bytes.is_empty() {

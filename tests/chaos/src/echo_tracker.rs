@@ -36,7 +36,8 @@ impl EchoTracker {
 
     /// Checks an echo.
     ///
-    /// # Errors A description of the violation.
+    /// # Errors
+    /// A description of the violation.
     pub fn take(&mut self, stream: u16, bytes: &[u8]) -> Result<(), String> {
         let label = Label::of(bytes).ok_or("a message that is too short")?;
         if label.connection != self.connection {

@@ -45,9 +45,11 @@ impl Capture {
     /// Starts to capture all packets of UDP, and of SCTP without UDP, at a host's interfaces. Returns once the
     /// capture runs.
     ///
-    /// # Errors If tshark is not installed.
+    /// # Errors
+    /// If tshark is not installed.
     ///
-    /// # Panics If it is installed and cannot capture.
+    /// # Panics
+    /// If it is installed and cannot capture.
     pub fn start(hosts: &Hosts, side: Side, file: &Path) -> Result<Self, Missing> {
         let missing = |e| Missing(format!("tshark: {e}"));
         Command::new("tshark").arg("--version").stdout(Stdio::null()).status().map_err(missing)?;
@@ -71,7 +73,8 @@ impl Capture {
 
     /// Ends the capture. Returns the dissector's report on packets from or to these UDP ports.
     ///
-    /// # Panics If the dissector fails.
+    /// # Panics
+    /// If the dissector fails.
     pub fn finish(mut self, ports: &[u16]) -> Dissection {
         self.settle();
         self.end();

@@ -48,7 +48,8 @@ pub struct Crafted {
 impl Crafted {
     /// Creates an end at these addresses.
     ///
-    /// # Panics If one cannot be bound.
+    /// # Panics
+    /// If one cannot be bound.
     pub async fn at(addresses: &[SocketAddr], peer: SocketAddr, ports: Ports) -> Self {
         let mut sockets = Vec::new();
         for address in addresses {
@@ -59,14 +60,16 @@ impl Crafted {
 
     /// The address to which a socket is bound.
     ///
-    /// # Panics If there is no such socket.
+    /// # Panics
+    /// If there is no such socket.
     pub fn address(&self, of: usize) -> SocketAddr {
         self.sockets[of].local_addr().expect("it is bound")
     }
 
     /// Sends a packet of one chunk with the peer's tag.
     ///
-    /// # Panics If the system refuses.
+    /// # Panics
+    /// If the system refuses.
     pub async fn send(&self, from: usize, chunk: Chunk) {
         self.send_packet(from, self.ports, &Packet::of(self.peer_tag, chunk)).await;
     }
@@ -98,7 +101,8 @@ impl Crafted {
 
     /// Sets up an association from one address. Returns the peer's INIT ACK.
     ///
-    /// # Panics If it is not established.
+    /// # Panics
+    /// If it is not established.
     pub async fn open(&mut self, from: usize, tag: u32, addresses: &[IpAddr]) -> Init {
         let init = self.init(tag, addresses);
         let asked = Packet::of(0, Chunk::Init(Box::new(init)));
@@ -114,7 +118,8 @@ impl Crafted {
 
     /// Answers an INIT with this initiate tag from one address, and sets up the association.
     ///
-    /// # Panics If it is not established.
+    /// # Panics
+    /// If it is not established.
     pub async fn accept(&mut self, from: usize, tag: u32, initiate_tag: u32) {
         let init = self.init(tag, &[]);
         self.peer_tag = initiate_tag;
@@ -142,7 +147,8 @@ impl Crafted {
 
     /// The next packet of any kind. `None` if none arrives in time.
     ///
-    /// # Panics If a datagram is not a valid packet.
+    /// # Panics
+    /// If a datagram is not a valid packet.
     pub async fn next_within(&self, time: Duration) -> Option<Came> {
         self.next_until(Instant::now() + time).await
     }
@@ -168,7 +174,8 @@ impl Crafted {
 
     /// The next packet whose first chunk is `wanted`. Answers HEARTBEATs meanwhile.
     ///
-    /// # Panics If no such packet arrives.
+    /// # Panics
+    /// If no such packet arrives.
     pub async fn wait_for(&self, wanted: impl Fn(&Chunk) -> bool) -> Came {
         self.wait_within(PATIENCE, wanted).await.expect("the packet that is waited for")
     }

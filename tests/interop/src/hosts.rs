@@ -51,9 +51,11 @@ pub struct Hosts {
 impl Hosts {
     /// Two hosts with `links` links.
     ///
-    /// # Errors If the system does not provide namespaces.
+    /// # Errors
+    /// If the system does not provide namespaces.
     ///
-    /// # Panics If links cannot be created.
+    /// # Panics
+    /// If links cannot be created.
     pub fn new(links: u8) -> Result<Self, Missing> {
         let hosts = Self { ours: namespace()?, theirs: namespace()?, links };
         for side in [Side::Ours, Side::Theirs] {
@@ -111,7 +113,8 @@ impl Hosts {
 
     /// Runs `what` on a host, in a new thread there.
     ///
-    /// # Panics If the host cannot be entered, or `what` panics.
+    /// # Panics
+    /// If the host cannot be entered, or `what` panics.
     pub fn inside<T: Send>(&self, side: Side, what: impl FnOnce() -> T + Send) -> T {
         inside(self.host(side), what)
     }
@@ -127,7 +130,8 @@ impl Hosts {
     /// Silently drops all packets of a link in both directions: frames go to an unused hardware
     /// address.
     ///
-    /// # Panics If that fails.
+    /// # Panics
+    /// If that fails.
     pub fn cut(&self, link: u8) {
         for side in [Side::Ours, Side::Theirs] {
             let to = side.other().number();
@@ -139,7 +143,8 @@ impl Hosts {
 
     /// Restores a link after [`Hosts::cut`].
     ///
-    /// # Panics If that fails.
+    /// # Panics
+    /// If that fails.
     pub fn mend(&self, link: u8) {
         for side in [Side::Ours, Side::Theirs] {
             let to = side.other().number();
@@ -149,7 +154,8 @@ impl Hosts {
 
     /// Takes a link down on both sides: its interfaces are down, and their IPv6 addresses are removed.
     ///
-    /// # Panics If that fails.
+    /// # Panics
+    /// If that fails.
     pub fn unplug(&self, link: u8) {
         for side in [Side::Ours, Side::Theirs] {
             self.ip(side, &format!("link set v{link} down")).expect("ip link");
@@ -158,7 +164,8 @@ impl Hosts {
 
     /// Brings a link up again.
     ///
-    /// # Panics If that fails.
+    /// # Panics
+    /// If that fails.
     pub fn plug_in(&self, link: u8) {
         for side in [Side::Ours, Side::Theirs] {
             self.ip(side, &format!("link set v{link} up")).expect("ip link");
@@ -168,14 +175,16 @@ impl Hosts {
 
     /// Removes the IPv4 address of a link from one side.
     ///
-    /// # Panics If that fails.
+    /// # Panics
+    /// If that fails.
     pub fn remove_address(&self, side: Side, link: u8) {
         self.change_address("del", side, link);
     }
 
     /// Restores the address.
     ///
-    /// # Panics If that fails.
+    /// # Panics
+    /// If that fails.
     pub fn add_address(&self, side: Side, link: u8) {
         self.change_address("add", side, link);
     }
@@ -188,7 +197,8 @@ impl Hosts {
 
     /// Total bytes that a link has carried in both directions.
     ///
-    /// # Panics If the system does not report them.
+    /// # Panics
+    /// If the system does not report them.
     pub fn carried(&self, link: u8) -> u64 {
         let mut command = Command::new("ip");
         command.args(["-json", "-statistics", "link", "show", "dev", &format!("v{link}")]);

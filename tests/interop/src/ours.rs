@@ -22,7 +22,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 impl Hosts {
     /// Runs `what` on our host, in a runtime in which it may open sockets and wait.
     ///
-    /// # Panics If it takes longer than a minute, or panics.
+    /// # Panics
+    /// If it takes longer than a minute, or panics.
     pub fn live<T: Send>(&self, what: impl AsyncFnOnce() -> T + Send) -> T {
         self.live_on(Side::Ours, what)
     }
@@ -49,7 +50,8 @@ impl Hosts {
 /// Opens an endpoint. While another test starts a process, that process has copies of all our sockets, including
 /// closed ones, until its program begins. If an address is in use, this function therefore tries again for a while.
 ///
-/// # Panics If it cannot be opened.
+/// # Panics
+/// If it cannot be opened.
 pub async fn open(options: Options) -> Endpoint {
     for _ in 0..500 {
         match Endpoint::open(options.clone()) {
@@ -71,7 +73,8 @@ pub(crate) fn run<T>(what: impl AsyncFnOnce() -> T) -> T {
 
 /// Opens an association over the first `links` links.
 ///
-/// # Panics If it is not established.
+/// # Panics
+/// If it is not established.
 pub async fn connect(hosts: &Hosts, links: usize) -> (Endpoint, Association) {
     let endpoint = open(hosts.options(links)).await;
     let association = endpoint.connect(&hosts.target(links)).await.expect("an association");
@@ -80,7 +83,8 @@ pub async fn connect(hosts: &Hosts, links: usize) -> (Endpoint, Association) {
 
 /// Waits until all paths are confirmed. On a busy machine, a short transfer may end earlier.
 ///
-/// # Panics If they are not confirmed within ten seconds.
+/// # Panics
+/// If they are not confirmed within ten seconds.
 pub async fn all_paths(association: &Association) {
     for _ in 0..1000 {
         if association.paths().iter().all(|status| *status == PathStatus::Active) {
@@ -93,7 +97,8 @@ pub async fn all_paths(association: &Association) {
 
 /// As [`connect`], with these rules.
 ///
-/// # Panics If it is not established.
+/// # Panics
+/// If it is not established.
 pub async fn connect_as(
     hosts: &Hosts,
     links: usize,
@@ -107,7 +112,8 @@ pub async fn connect_as(
 
 /// As [`connect`], between these SCTP ports.
 ///
-/// # Panics If it is not established.
+/// # Panics
+/// If it is not established.
 pub async fn connect_with_ports(
     hosts: &Hosts,
     links: usize,
@@ -124,7 +130,8 @@ const PION: u16 = 5000;
 
 /// Listens on the first `links` links, on our own SCTP port and on pion's.
 ///
-/// # Panics If the port is in use.
+/// # Panics
+/// If the port is in use.
 pub async fn listen(hosts: &Hosts, links: usize) -> Endpoint {
     let options = Options { listen: true, ..hosts.options(links) }.on_sctp_ports(&[PORT, PION]);
     open(options).await
@@ -144,7 +151,8 @@ pub async fn address_changes(association: &Association) -> Vec<AddressChange> {
 /// Returns each message on the stream on which it arrived, until the association ends. Returns the
 /// number of bytes.
 ///
-/// # Panics If the association does not accept a message.
+/// # Panics
+/// If the association does not accept a message.
 pub async fn echo(association: &Association) -> usize {
     let mut came = 0;
     while let Some(Received { stream, ppid, bytes, .. }) = association.receive().await {
@@ -156,7 +164,8 @@ pub async fn echo(association: &Association) -> usize {
 
 /// Sends `total` bytes as messages of `length` over the streams in turn.
 ///
-/// # Panics If the association does not accept a message.
+/// # Panics
+/// If the association does not accept a message.
 pub async fn send(association: &Association, total: usize, length: usize, streams: u16) {
     for (stream, bytes) in pattern::messages(total, length, streams) {
         association.send(stream, PPID, bytes).await.expect("taken");
@@ -165,7 +174,8 @@ pub async fn send(association: &Association, total: usize, length: usize, stream
 
 /// Receives until `total` bytes have arrived, or the association has ended.
 ///
-/// # Panics If a message is not as expected.
+/// # Panics
+/// If a message is not as expected.
 pub async fn receive(association: &Association, total: usize) -> Checker {
     let mut checker = Checker::default();
     receive_into(association, &mut checker, total).await;
@@ -174,7 +184,8 @@ pub async fn receive(association: &Association, total: usize) -> Checker {
 
 /// As [`receive`], but continues with an existing checker.
 ///
-/// # Panics If a message is not as expected.
+/// # Panics
+/// If a message is not as expected.
 pub async fn receive_into(association: &Association, checker: &mut Checker, total: usize) {
     // With interleaving, parts of messages of several streams may arrive alternately.
     let mut long = BTreeMap::<u16, BytesMut>::new();

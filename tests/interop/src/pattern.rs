@@ -70,7 +70,8 @@ pub struct Checker {
 impl Checker {
     /// Checks a complete message of an ordered stream.
     ///
-    /// # Panics If it is not the next one, or differs from it.
+    /// # Panics
+    /// If it is not the next one, or differs from it.
     pub fn take(&mut self, stream: u16, bytes: &[u8]) {
         let number = self.next.entry(stream).or_default();
         let expected = message(stream, *number, bytes.len());

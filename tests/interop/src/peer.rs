@@ -13,9 +13,11 @@ use crate::hosts::{Hosts, Side};
 
 /// The peer that is linked with usrsctp, built on first use.
 ///
-/// # Errors If the library or a compiler is missing.
+/// # Errors
+/// If the library or a compiler is missing.
 ///
-/// # Panics If they exist and the build fails.
+/// # Panics
+/// If they exist and the build fails.
 pub fn usrsctp() -> Result<&'static Path, Missing> {
     static BUILT: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     let built = BUILT.get_or_init(|| {
@@ -28,7 +30,8 @@ pub fn usrsctp() -> Result<&'static Path, Missing> {
 
 /// The peer that uses pion/sctp, built on first use.
 ///
-/// # Errors If Go is missing, or cannot get the module.
+/// # Errors
+/// If Go is missing, or cannot get the module.
 pub fn pion() -> Result<&'static Path, Missing> {
     static BUILT: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     let built = BUILT.get_or_init(|| {
@@ -66,7 +69,8 @@ pub struct Peer {
 impl Peer {
     /// Starts a peer and waits until it is ready.
     ///
-    /// # Panics If it cannot be started, or ends before it is ready.
+    /// # Panics
+    /// If it cannot be started, or ends before it is ready.
     pub fn start(hosts: &Hosts, side: Side, program: &Path, words: &str) -> Self {
         let mut command = Command::new(program);
         command.args(words.split_whitespace()).stdin(Stdio::null());
@@ -82,7 +86,8 @@ impl Peer {
 
     /// Waits until it ends. Returns its report.
     ///
-    /// # Panics If it failed, or received something wrong.
+    /// # Panics
+    /// If it failed, or received something wrong.
     pub fn report(mut self) -> Report {
         let mut text = String::new();
         self.stdout.read_to_string(&mut text).expect("the peer's output");
@@ -127,14 +132,16 @@ impl Report {
 
     /// Bytes of complete messages received.
     ///
-    /// # Panics If the report lacks them.
+    /// # Panics
+    /// If the report lacks them.
     pub fn received(&self) -> usize {
         self.0["received"]["bytes"].as_u64().expect("bytes received") as usize
     }
 
     /// Bytes of messages sent.
     ///
-    /// # Panics If the report lacks them.
+    /// # Panics
+    /// If the report lacks them.
     pub fn sent(&self) -> usize {
         self.0["sent"]["bytes"].as_u64().expect("bytes sent") as usize
     }
@@ -152,7 +159,8 @@ impl Report {
 
     /// A counter of the stack.
     ///
-    /// # Panics If the report lacks it.
+    /// # Panics
+    /// If the report lacks it.
     pub fn counted(&self, what: &str) -> u64 {
         self.0["stack"][what].as_u64().expect("a counter")
     }

@@ -37,7 +37,8 @@ pub struct Translators {
 impl Translators {
     /// Creates the hosts, with the client in the first network.
     ///
-    /// # Errors If the system does not provide namespaces or nftables.
+    /// # Errors
+    /// If the system does not provide namespaces or nftables.
     pub fn new() -> Result<Self, Missing> {
         let translators = [namespace()?, namespace()?];
         let all = Self { client: namespace()?, server: namespace()?, translators };
@@ -67,7 +68,8 @@ impl Translators {
 
     /// Adds the client to a network: its interface has an address and, if it is the only one, the default route.
     ///
-    /// # Errors If that fails.
+    /// # Errors
+    /// If that fails.
     pub fn enter(&self, net: usize) -> Result<(), Missing> {
         ip(&self.client, &format!("address add {}/24 dev n{net}", PRIVATE[net - 1]))?;
         ip(&self.client, &format!("link set n{net} up"))?;
@@ -76,7 +78,8 @@ impl Translators {
 
     /// Removes the client from a network: its interface is down and has no address.
     ///
-    /// # Errors If that fails.
+    /// # Errors
+    /// If that fails.
     pub fn leave(&self, net: usize) -> Result<(), Missing> {
         ip(&self.client, &format!("link set n{net} down"))?;
         ip(&self.client, &format!("address flush dev n{net}"))
@@ -84,21 +87,24 @@ impl Translators {
 
     /// Runs `what` on the client, in a new runtime.
     ///
-    /// # Panics If it takes longer than a minute, or panics.
+    /// # Panics
+    /// If it takes longer than a minute, or panics.
     pub fn on_client<T: Send>(&self, what: impl AsyncFnOnce() -> T + Send) -> T {
         inside(&self.client, || ours::run(what))
     }
 
     /// Runs `what` on the server, in a new runtime.
     ///
-    /// # Panics If it takes longer than a minute, or panics.
+    /// # Panics
+    /// If it takes longer than a minute, or panics.
     pub fn on_server<T: Send>(&self, what: impl AsyncFnOnce() -> T + Send) -> T {
         inside(&self.server, || ours::run(what))
     }
 
     /// Makes a translator drop all packets.
     ///
-    /// # Panics If nftables refuses.
+    /// # Panics
+    /// If nftables refuses.
     pub fn block(&self, net: usize) {
         let rules = "table ip block {\n chain pass {\n  type filter hook forward priority 0;\n  drop\n }\n}\n";
         nft(&self.translators[net - 1], rules).expect("nft");
@@ -107,7 +113,8 @@ impl Translators {
 
 /// Parses an address.
 ///
-/// # Panics If the text is not an address.
+/// # Panics
+/// If the text is not an address.
 pub fn address(text: &str) -> IpAddr {
     text.parse().expect("an address")
 }

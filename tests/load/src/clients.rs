@@ -43,7 +43,8 @@ pub struct Client {
 impl Client {
     /// Connects with this key, and requests addresses.
     ///
-    /// # Errors The hub refuses.
+    /// # Errors
+    /// The hub refuses.
     pub async fn connect(
         secret: SecretKey,
         hub: PublicKey,
@@ -58,7 +59,8 @@ impl Client {
 
     /// Sends inner packets without a lane and without checks.
     ///
-    /// # Errors The association has ended.
+    /// # Errors
+    /// The association has ended.
     pub async fn send(&self, packets: impl IntoIterator<Item = Vec<u8>>) -> Result<(), Failure> {
         for packet in packets {
             // Flow 0, in the order of arrival. The far end drops duplicate numbers.
@@ -86,7 +88,8 @@ impl Client {
 
     /// Opens an association without sending anything.
     ///
-    /// # Errors The hub does not answer.
+    /// # Errors
+    /// The hub does not answer.
     pub async fn associate(
         secret: SecretKey,
         hub: PublicKey,

@@ -117,7 +117,8 @@ impl Hub {
 
     /// Total CPU time of all threads.
     ///
-    /// # Errors It has ended.
+    /// # Errors
+    /// It has ended.
     pub fn cpu(&self) -> Result<Duration, Failure> {
         let text = fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
         // The name of the program may contain spaces; it ends with the last parenthesis.
@@ -130,7 +131,8 @@ impl Hub {
 
     /// Its status, as printed by `ropewalk tunnel status --json`.
     ///
-    /// # Errors The command fails.
+    /// # Errors
+    /// The command fails.
     pub fn status(&self, binary: &Path) -> Result<serde_json::Value, Failure> {
         let mut command = Command::new(binary);
         command.args(["tunnel", "status", "--json"]).env("ROPEWALK_RUNTIME_DIR", &self.status);
@@ -140,7 +142,8 @@ impl Hub {
 
     /// Number of connected clients according to its status.
     ///
-    /// # Errors The command fails.
+    /// # Errors
+    /// The command fails.
     pub fn clients(&self, binary: &Path) -> Result<u64, Failure> {
         Ok(self.status(binary)?["tunnel"]["clients"].as_u64().ok_or("no number of clients")?)
     }

@@ -73,7 +73,8 @@ impl Places {
 
     /// Calls `what` in the namespace of the hub, in a new thread.
     ///
-    /// # Errors Those of `what`.
+    /// # Errors
+    /// Those of `what`.
     pub fn at_hub<T: Send>(
         &self,
         what: impl FnOnce() -> Result<T, Failure> + Send,
@@ -83,7 +84,8 @@ impl Places {
 
     /// Calls `what` in the namespace of the clients, in a new thread.
     ///
-    /// # Errors Those of `what`.
+    /// # Errors
+    /// Those of `what`.
     pub fn at_clients<T: Send>(
         &self,
         what: impl FnOnce() -> Result<T, Failure> + Send,

@@ -140,7 +140,8 @@ pub fn write_series(
 /// Writes the series of several runs over the same paths to one file, in turn. The first column, `run`,
 /// has their labels.
 ///
-/// # Errors [`WriteError`]; also if there is no run, or if the names of the paths differ.
+/// # Errors
+/// [`WriteError`]; also if there is no run, or if the names of the paths differ.
 pub fn write_labelled_series(
     path: &Path,
     format: SeriesFormat,

@@ -71,7 +71,8 @@ pub fn write(path: &Path, batch: &RecordBatch) -> Result<(), SweepError> {
 
 /// Reads the runs of a sweep. Returns `None` if the file is not a result.
 ///
-/// # Errors If the file cannot be read, or is another table of a sweep.
+/// # Errors
+/// If the file cannot be read, or is another table of a sweep.
 pub fn read(path: &Path) -> Result<Option<RecordBatch>, SweepError> {
     let file = File::open(path).map_err(|error| SweepError::file(path, error))?;
     let Ok(file) = ParquetFile::open(file) else { return Ok(None) };

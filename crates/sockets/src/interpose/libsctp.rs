@@ -51,7 +51,8 @@ pub extern "C-unwind" fn sctp_getaddrlen(family: libc::sa_family_t) -> c_int {
 
 /// The bytes of `count` consecutive addresses.
 ///
-/// # Safety `addresses` points to them.
+/// # Safety
+/// `addresses` points to them.
 unsafe fn packed<'a>(addresses: *const sockaddr, count: c_int) -> Result<&'a [u8]> {
     if addresses.is_null() || count <= 0 {
         return Err(Errno(libc::EINVAL));
@@ -69,7 +70,8 @@ unsafe fn packed<'a>(addresses: *const sockaddr, count: c_int) -> Result<&'a [u8
 
 /// Adds or removes addresses of a socket.
 ///
-/// # Safety `addresses` points to `count` consecutive addresses.
+/// # Safety
+/// `addresses` points to `count` consecutive addresses.
 #[cfg_attr(not(miri), unsafe(no_mangle))]
 pub unsafe extern "C-unwind" fn sctp_bindx(
     fd: c_int,
@@ -94,7 +96,8 @@ pub unsafe extern "C-unwind" fn sctp_bindx(
 
 /// Opens an association to a peer with several addresses.
 ///
-/// # Safety `addresses` points to `count` consecutive addresses; `id` is null or valid.
+/// # Safety
+/// `addresses` points to `count` consecutive addresses; `id` is null or valid.
 #[cfg_attr(not(miri), unsafe(no_mangle))]
 pub unsafe extern "C-unwind" fn sctp_connectx(
     fd: c_int,

@@ -237,9 +237,11 @@ pub unsafe fn give_address(
 
 /// The address that a program passes. `None` if it passes no address.
 ///
-/// # Errors As [`address::parse`]; `EFAULT`, `EINVAL`.
+/// # Errors
+/// As [`address::parse`]; `EFAULT`, `EINVAL`.
 ///
-/// # Safety `pointer` is null or readable for `length` bytes.
+/// # Safety
+/// `pointer` is null or readable for `length` bytes.
 pub unsafe fn address(
     pointer: *const sockaddr,
     length: socklen_t,
