@@ -1,4 +1,4 @@
-//! Socket addresses as C programs lay them out.
+//! Socket addresses in the layout of C programs.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 
@@ -20,7 +20,7 @@ const fn length_of(family: u16) -> Option<usize> {
     }
 }
 
-/// The address at the beginning of `bytes`, and its length in bytes.
+/// Parses the address at the beginning of `bytes`. Returns it and its length in bytes.
 ///
 /// # Errors
 /// `EINVAL` if it is too short, `EAFNOSUPPORT` if it is neither IPv4 nor IPv6.

@@ -1,4 +1,4 @@
-//! Notifications (RFC 6458, 6.1) as the kernel lays them out.
+//! Notifications (RFC 6458, 6.1) in the kernel's layout.
 
 use std::net::SocketAddr;
 
@@ -14,7 +14,7 @@ const ABORTED: u32 = 0;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u32)]
 pub enum KeyState {
-    /// `SCTP_AUTH_NEW_KEY`: the peer uses it for the first time.
+    /// `SCTP_AUTH_NEW_KEY`: the peer uses the key for the first time.
     New = 0,
     /// `SCTP_AUTH_FREE_KEY`: this end no longer sends with the key.
     Free = 1,
@@ -22,7 +22,7 @@ pub enum KeyState {
     NoAuthentication = 2,
 }
 
-/// What happened to an association.
+/// State changes of an association.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u16)]
 pub enum AssociationState {
@@ -38,19 +38,19 @@ pub enum AssociationState {
     CannotStart = 4,
 }
 
-/// What happened to an address of the peer.
+/// Changes of an address of the peer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(i32)]
 pub enum AddressState {
-    /// It can be reached again.
+    /// It is reachable again.
     Available = 0,
-    /// It cannot be reached.
+    /// It is unreachable.
     Unreachable = 1,
     /// The peer has removed it.
     Removed = 2,
     /// The peer has added it.
     Added = 3,
-    /// It is the primary one, because the peer asked for that.
+    /// It has become the primary address at the peer's request.
     MadePrimary = 4,
     /// It was confirmed.
     Confirmed = 5,
@@ -61,9 +61,10 @@ pub enum AddressState {
 pub enum Notification {
     /// `SCTP_ASSOC_CHANGE`.
     Association {
-        /// What happened.
+        /// The change.
         state: AssociationState,
-        /// Code of the error cause; 0: none. Programs see it in network byte order, as from Linux.
+        /// Code of the error cause. 0 for none. Programs see it in network byte order, as with
+        /// Linux.
         error: u16,
         /// Outbound and inbound streams.
         streams: (u16, u16),
@@ -72,16 +73,16 @@ pub enum Notification {
     },
     /// `SCTP_PEER_ADDR_CHANGE`.
     Address {
-        /// What happened.
+        /// The change.
         state: AddressState,
-        /// The address, as the socket shows it.
+        /// The address, as the socket reports it.
         address: SocketAddr,
     },
     /// `SCTP_SEND_FAILED` and `SCTP_SEND_FAILED_EVENT`.
     SendFailed {
         /// Whether some of the message was sent.
         sent: bool,
-        /// How it was to be sent.
+        /// Its send parameters.
         info: SendInfo,
         /// Its bytes.
         bytes: Vec<u8>,
@@ -106,12 +107,12 @@ pub enum Notification {
     },
     /// `SCTP_ADAPTATION_INDICATION`.
     Adaptation {
-        /// What the peer says about the layer above SCTP.
+        /// The peer's adaptation layer indication.
         layer: u32,
     },
     /// `SCTP_AUTHENTICATION_EVENT`.
     Key {
-        /// What happened.
+        /// The event.
         state: KeyState,
         /// Number of the shared key.
         number: u16,
@@ -120,20 +121,21 @@ pub enum Notification {
     AssociationReset {
         /// Outcome.
         flags: u16,
-        /// The next TSN of the own end, and of the peer.
+        /// The next TSN of this end and of the peer.
         tsns: (u32, u32),
     },
     /// `SCTP_STREAM_CHANGE_EVENT`.
     StreamsChanged {
         /// Outcome.
         flags: u16,
-        /// Inbound and outbound streams of the association, or if it failed, those that were requested.
+        /// Inbound and outbound streams of the association. On failure, the numbers that were
+        /// requested.
         streams: (u16, u16),
     },
 }
 
 impl Notification {
-    /// The types under which a program may have subscribed to it; the first one that it has is used.
+    /// Types under which a program may have subscribed to it. The first subscribed type is used.
     pub const fn types(&self) -> &'static [u16] {
         match self {
             Self::Association { .. } => &[number::ASSOC_CHANGE],

@@ -39,7 +39,7 @@ mod information {
     pub const RECEIVE_AND_NEXT: c_uint = 3;
 }
 
-/// Length of an address of a family, bytes; negative if it is unknown.
+/// Length of an address of a family, bytes. Negative if the family is unknown.
 #[cfg_attr(not(miri), unsafe(no_mangle))]
 pub extern "C-unwind" fn sctp_getaddrlen(family: libc::sa_family_t) -> c_int {
     match c_int::from(family) {

@@ -10,13 +10,14 @@ use crate::socket::MESSAGE_LIMIT;
 
 /// Maximum number of elements of a vector (`IOV_MAX`).
 const VECTOR_LIMIT: usize = 1024;
-/// Longest address, bytes.
+/// Maximum length of an address, bytes.
 const ADDRESS_MAX: usize = size_of::<libc::sockaddr_storage>();
 
 /// Checks that the program may read `length` bytes at `pointer`, as the kernel does before it copies a structure.
 ///
-/// The kernel reads a new signal mask before it refuses an unknown way to apply it, so that the call used here changes
-/// nothing. It takes about 0.15 µs. The buffers of messages are not checked: each page of them would cost another call.
+/// The kernel reads a new signal mask before it refuses an invalid way to apply it, so the call used here changes
+/// nothing. It takes about 0.15 µs. Message buffers are not checked, because each of their pages would need another
+/// call.
 ///
 /// # Errors
 /// `EFAULT`.
@@ -47,7 +48,7 @@ pub fn check(pointer: *const c_void, length: usize) -> Result<()> {
     Ok(())
 }
 
-/// Checks the memory that [`give`] is to fill.
+/// Checks the memory that [`give`] will write.
 ///
 /// # Errors
 /// `EFAULT`.
@@ -122,8 +123,8 @@ pub unsafe fn message(pointer: *const c_void, length: usize) -> Result<Bytes> {
 
 /// Buffers of the program into which a message is received.
 ///
-/// They are pointers and not slices: two of them may overlap, their bytes may be uninitialised, and a program may pass a
-/// length that is larger than the memory behind it, if it knows that messages are shorter.
+/// They are pointers and not slices: two of them may overlap, their bytes may be uninitialised, and a program that
+/// knows that messages are shorter may pass a length beyond the memory.
 #[derive(Debug)]
 pub struct Buffers {
     first: (*mut u8, usize),
@@ -183,7 +184,7 @@ unsafe fn elements<'a>(vector: *const iovec, count: usize) -> Result<&'a [iovec]
     Ok(unsafe { std::slice::from_raw_parts(vector, count) })
 }
 
-/// A copy of the bytes of a vector, one element after the other.
+/// A copy of the concatenated bytes of a vector.
 ///
 /// # Errors
 /// `EMSGSIZE`, `EFAULT`.
@@ -205,7 +206,7 @@ pub unsafe fn gathered(vector: *const iovec, count: usize) -> Result<Vec<u8>> {
     Ok(all)
 }
 
-/// Writes bytes to the program's buffer, as many as fit, and their whole length to `length`.
+/// Writes as many bytes as fit to the program's buffer, and their full length to `length`.
 ///
 /// # Safety
 /// `length` is null or valid; `to` is null or writable for `*length` bytes.
@@ -221,7 +222,7 @@ pub unsafe fn give(from: &[u8], to: *mut c_void, length: *mut socklen_t) {
     }
 }
 
-/// Writes an address to the program's buffer; with none, a length of 0.
+/// Writes an address to the program's buffer, or a length of 0 for `None`.
 ///
 /// # Safety
 /// As [`give`].

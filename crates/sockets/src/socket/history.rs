@@ -1,11 +1,11 @@
-//! What an association has been through, as far as later notifications depend on it.
+//! The past of an association, as far as later notifications depend on it.
 
 use ropewalk_runtime::endpoint::PathStatus;
 
 use super::receive::Begun;
 use crate::abi::notification::AddressState;
 
-/// The history of an association. It goes with the association to another socket.
+/// The history of an association. It moves with the association to another socket.
 #[derive(Debug, Default)]
 pub struct History {
     /// Whether this end has started its shutdown.
@@ -17,23 +17,23 @@ pub struct History {
     paths: Vec<Address>,
 }
 
-/// What is known about the address of a path.
+/// What the program knows about the address of a path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 enum Address {
-    /// Nothing has been told about it.
+    /// The program has received no notification about it.
     #[default]
     Untold,
-    /// It is confirmed and can be reached.
+    /// It is confirmed and reachable.
     Reachable,
     /// The program has been notified that the address is unreachable.
     Unreachable,
 }
 
 impl History {
-    /// Follows the status of a path. Returns what the program is told about its address (RFC 6458, 6.1.2).
+    /// Follows the status of a path. Returns the notification for the program about its address (RFC 6458, 6.1.2).
     ///
-    /// The address that the handshake used is confirmed from the start (RFC 9260, 5.4), which no event says: only a confirmed
-    /// address fails.
+    /// The address of the handshake is confirmed from the start (RFC 9260, 5.4), without an event. A failure
+    /// therefore implies a confirmed address.
     pub fn on_path_status(&mut self, path: usize, status: PathStatus) -> Option<AddressState> {
         if path >= self.paths.len() {
             self.paths.resize(path + 1, Address::Untold);
@@ -82,10 +82,10 @@ mod tests {
                 &[Unreachable, Available, Unreachable, Available],
             ),
             (&[PotentiallyFailed, Active, PotentiallyFailed, Active], &[]),
-            // Another address.
+            // Any other address.
             (&[Active, Inactive, Active], &[Confirmed, Unreachable, Available]),
             (&[Active, PotentiallyFailed, Active], &[Confirmed]),
-            // One that changes.
+            // An address that changes.
             (&[Active, Unconfirmed, Active], &[Confirmed, Confirmed]),
         ] {
             assert_eq!(told(statuses), expected, "{statuses:?}");
