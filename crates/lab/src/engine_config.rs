@@ -248,7 +248,7 @@ translations! {
     quota: Quota => Quota { Window => Window, Packet => Packet }
     weights: Weights => WeightSource { Configured => Configured, Measured => MeasuredRate }
     coupling: Coupling => BottleneckCoupling { None => None, Detected => Detected, All => All }
-    /// Whose rules a part of congestion control follows.
+    /// Whether a part of congestion control follows the RFC or Linux.
     pub rules: Rules => Rules { Rfc => Rfc, Linux => Linux }
     /// When a path carries data.
     pub path_use: PathUse => PathUse {

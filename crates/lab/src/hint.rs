@@ -144,7 +144,7 @@ impl Trials<'_> {
         known.into_iter().find(|trial| trial.bytes == high)
     }
 
-    /// Simulates each buffer; failed runs are None.
+    /// Simulates each buffer. `None` for a failed run.
     fn run(&self, buffers: &[u64]) -> Vec<Option<Trial>> {
         map_in_parallel(buffers, self.threads, |bytes| {
             let mut scenario = self.scenario.clone();

@@ -34,8 +34,8 @@ pub struct Run {
     pub packets: Option<Packets>,
     /// Decisions of the chosen association's sender, if the scenario records them.
     pub decisions: Vec<DecisionRecord>,
-    /// What the sender of the chosen association found about paths that share a bottleneck, at the end. None unless
-    /// `transfer.coupling` is `detected`.
+    /// Detection results of the chosen association's sender about paths that share a bottleneck, at the end. `None`
+    /// unless `transfer.coupling` is `detected`.
     pub bottlenecks: Option<SharedBottlenecks>,
 }
 
@@ -136,7 +136,7 @@ impl Meter {
         }
     }
 
-    /// Takes a sample of everything.
+    /// Takes a sample of all series.
     pub fn sample(&mut self, setup: &mut Setup, now: Time) {
         let seconds = now.since(self.last.at).as_secs_f64().max(NANO);
         let rate = |bytes: u64| bytes as f64 * 8.0 / seconds;
@@ -271,7 +271,8 @@ impl Meter {
         }
     }
 
-    /// When the first transfer had delivered the wanted bytes, and when its first data arrived, s since the start.
+    /// Times at which the first transfer had delivered the wanted bytes, and at which its first data arrived, s
+    /// since the start.
     fn times(&self, setup: &Setup) -> [Option<f64>; 2] {
         let Some(transfer) = setup.transfers.first() else { return [None; 2] };
         let done = setup.world.host(transfer.receiver).done_at;

@@ -22,7 +22,7 @@ fn goodput(manager: &str, seed: u64, sets: &[&str]) -> f64 {
     done.result.goodput_bps
 }
 
-/// Goodput of adaptive over that of none, less one.
+/// Relative gain in goodput of adaptive management over none.
 fn gain(sets: &[&str]) -> Estimate {
     let seeds: Vec<u64> = (1..=SEEDS).collect();
     let gains = map_in_parallel(&seeds, 2, |seed| {

@@ -1,4 +1,4 @@
-//! Networks that lose the rest of a round after its first loss: no loss may last for ever.
+//! Networks that lose the rest of a round after its first loss. No loss may continue forever.
 
 use ropewalk_lab::{RunOptions, run};
 use ropewalk_scenario::Scenario;

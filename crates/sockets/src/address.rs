@@ -81,7 +81,8 @@ pub fn storage(address: SocketAddr) -> Vec<u8> {
     bytes
 }
 
-/// An address as a socket shows it: an IPv6 socket shows IPv4 addresses as mapped ones if `mapped` is set.
+/// An address as a socket reports it: an IPv6 socket reports IPv4 addresses as mapped ones if `mapped` is
+/// set.
 pub fn shown(address: SocketAddr, ipv6: bool, mapped: bool) -> SocketAddr {
     let ip = address.ip().to_canonical();
     let ip = match ip {

@@ -50,7 +50,7 @@ impl Candidate {
         Self { tunnel, ..chosen }
     }
 
-    /// Whether both differ at most in their receive buffers.
+    /// Whether both are equal, except for their receive buffers.
     pub fn resembles(&self, other: &Self) -> bool {
         self.with_buffer(0) == other.with_buffer(0)
     }
@@ -65,7 +65,8 @@ impl Candidate {
         }
     }
 
-    /// What it takes: the number of links, then that of changed settings, apart from the receive buffer.
+    /// Effort of the choice: the number of links, then the number of changed settings without the
+    /// receive buffer.
     pub fn effort(&self, scenario: &Scenario) -> (usize, usize) {
         let own = Self::of(scenario, self.receive_buffer);
         let scheduler = self.paths.len() > 1 && self.scheduler != own.scheduler;

@@ -1,4 +1,4 @@
-//! Exhaustive simulation, against which the search is checked.
+//! Exhaustive simulation, as a reference for the search.
 
 use serde::Serialize;
 
@@ -9,7 +9,7 @@ use super::{Advice, AdviseOptions};
 
 /// Receive buffers, as multiples of the buffer with which no path is blocked while queues are empty.
 const BUFFERS: [f64; 3] = [4.0, 1.0, 0.5];
-/// Choices that run again.
+/// Number of choices that run again.
 const FINALISTS: usize = 10;
 /// Seed of the first round, and of the second one, counted from the scenario's. The search uses others.
 const SEEDS: [u64; 2] = [2000, 3000];

@@ -1,4 +1,4 @@
-//! How the advice fares if the links differ from the scenario.
+//! Performance of the advice if the links differ from the scenario.
 
 use ropewalk_scenario::Scenario;
 use serde::Serialize;
@@ -44,7 +44,7 @@ pub struct Case {
     pub better: Option<String>,
 }
 
-/// The cases of all links that the advice uses, and the number of simulations.
+/// The cases for all links that the advice uses, and the number of simulations.
 pub fn cases(trials: &Trials<'_>, found: &Found) -> (Vec<Case>, usize) {
     let scenario = trials.scenario();
     let mut choices = vec![found.best.clone()];
@@ -84,7 +84,7 @@ pub fn cases(trials: &Trials<'_>, found: &Found) -> (Vec<Case>, usize) {
     (cases, simulations)
 }
 
-/// Names a choice.
+/// A label for a choice.
 fn label(scenario: &Scenario, choice: &Candidate) -> String {
     let names = choice.paths.iter().map(|path| scenario.paths[*path].name.as_str());
     let names = names.collect::<Vec<_>>().join(" + ");

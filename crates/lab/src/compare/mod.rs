@@ -66,7 +66,7 @@ pub struct Compared {
     /// highest mean over all seeds. `None` if it was not requested, if there is only one path, or if a run of each path
     /// failed.
     pub best_path: Option<BestPath>,
-    /// Goodput of each path alone, with the same seed, bit/s; none of a run that failed. Empty if it was not
+    /// Goodput of each path alone, with the same seed, bit/s. `None` for a failed run. Empty if it was not
     /// requested, or if there is only one path.
     pub single_paths_bps: Vec<Option<f64>>,
 }

@@ -102,7 +102,7 @@ pub(super) fn flows(results: &[&RunResult]) -> Vec<RepeatedPart> {
     parts(results, names, &flow_columns(), &|result| &result.flows)
 }
 
-/// The parts of these runs that have these names, in their order.
+/// The parts of these runs with these names, in order.
 fn parts<'a, R>(
     results: &[&'a RunResult],
     names: impl Iterator<Item = &'a str>,

@@ -27,7 +27,7 @@ pub fn estimate(values: &[f64]) -> Option<Estimate> {
     if count == 1 {
         return Some(Estimate { mean: values[0], half_width: None });
     }
-    // The rounding of the sum would make an interval of equal values.
+    // Rounding of the sum would give equal values a nonzero interval.
     if values.iter().all(|value| *value == values[0]) {
         return Some(Estimate { mean: values[0], half_width: Some(0.0) });
     }

@@ -97,7 +97,7 @@ fn write_column(place: &mut SerializedColumnWriter<'_>, column: &ArrayRef) -> Re
     }
 }
 
-/// Writes the values that are not null; `levels`: for each row, 1 if it has one. The writer ignores them for columns
+/// Writes the values that are not null. `levels` has 1 for each row with a value. The writer ignores it for columns
 /// without nulls.
 fn write_values<T: Stored>(
     place: &mut SerializedColumnWriter<'_>,

@@ -32,8 +32,8 @@ fn widest(Spread { mean, least, most }: Spread) -> Spread {
     Spread { mean: mean.abs(), least: nearest, most: least.abs().max(most.abs()) }
 }
 
-/// The point that a statement selects, and the interval of the selected quantity regardless of which point
-/// really has it. [`Pick::Mean`] selects none.
+/// The point that a statement selects, and the interval of the selected quantity, whichever point really
+/// has it. [`Pick::Mean`] selects none.
 ///
 /// # Errors
 /// A message if there is no point.

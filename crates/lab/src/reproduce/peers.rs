@@ -61,7 +61,7 @@ fn case(item: &str, line: Line<'_>) -> Result<PeerCase, String> {
         _ => sarwar(line)?,
     };
     let variant = line.text("variant")?;
-    // The peer's setup, which differs from that of the papers: see its README.
+    // The peer's setup differs from that of the papers: see its README.
     let key = key.with("sctp.initial_ssthresh=receive-buffer");
     let key = match variant {
         // As in the reference: one SACK for every second packet, or after 200 ms.

@@ -150,10 +150,11 @@ pub struct Row {
     pub peer_value: Option<Value>,
     /// The reference of a claim, in `unit`; for a number, the number.
     pub reference_value: Option<f64>,
-    /// Difference as a fraction of the reference, 0.05 for 5 % more; `None` if the reference is not a number above 0, or
-    /// a percentage.
+    /// Difference as a fraction of the reference, 0.05 for 5 % more. `None` if the reference is not a number above
+    /// 0, or is a percentage.
     pub difference: Option<f64>,
-    /// Difference of two percentages in percentage points, 0.05 for 5 points more; none for other rows.
+    /// Difference of two percentages in percentage points, 0.05 for 5 points more. `None` for other
+    /// rows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub difference_points: Option<f64>,
     /// 95 % confidence interval of the judged quantity: the simulated value in `unit`, or its `difference` if

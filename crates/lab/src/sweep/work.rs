@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   FILE.parquet            FILE.parquet.journal
-//!   runs of all points  +   runs that are over since  =  what is kept;  left = all points x seeds - kept
+//!   runs of all points  +   runs finished since then =  finished runs;  left = all points x seeds - finished runs
 //! ```
 //!
 //! When no run is left, FILE is replaced by one with all runs, and the journal is removed.
@@ -251,7 +251,7 @@ pub(super) fn remaining(plan: &SweepPlan, shard: Option<Shard>, rows: &Rows) -> 
     runs.filter(|run| !rows.contains_key(run)).collect()
 }
 
-/// The runs that the file has.
+/// The runs in the file.
 fn stored(plan: &SweepPlan, options: &SweepOptions<'_>, out: &Path) -> Result<Rows, SweepError> {
     if options.fresh || !out.exists() {
         return Ok(Rows::new());

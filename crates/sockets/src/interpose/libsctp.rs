@@ -151,7 +151,7 @@ unsafe fn get_addresses(fd: c_int, id: i32, addresses: *mut *mut sockaddr, name:
     Fields(&value).i32(4).unwrap_or(0)
 }
 
-/// All addresses of the peer, which `sctp_freepaddrs` frees. Returns their number.
+/// All addresses of the peer, to be freed with `sctp_freepaddrs`. Returns their number.
 ///
 /// # Safety
 /// `addresses` is valid.
@@ -165,7 +165,7 @@ pub unsafe extern "C-unwind" fn sctp_getpaddrs(
     uncancelled(|| unsafe { get_addresses(fd, id, addresses, option::GET_PEER_ADDRS) })
 }
 
-/// All own addresses, which `sctp_freeladdrs` frees. Returns their number.
+/// All addresses of this end, to be freed with `sctp_freeladdrs`. Returns their number.
 ///
 /// # Safety
 /// `addresses` is valid.

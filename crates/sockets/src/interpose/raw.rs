@@ -312,7 +312,7 @@ mod tests {
 
     use super::*;
 
-    /// Uninitialised memory of exactly this length: a byte beyond it is an error of memory.
+    /// Uninitialised memory of exactly this length, so that an access beyond it is a memory error.
     fn allocated(length: usize) -> Box<[MaybeUninit<u8>]> {
         Box::new_uninit_slice(length)
     }
@@ -336,7 +336,7 @@ mod tests {
             let mut memory: Vec<_> = lengths.iter().map(|length| allocated(*length)).collect();
             let mut vector: Vec<iovec> =
                 memory.iter_mut().map(|m| element(m.as_mut_ptr().cast(), m.len())).collect();
-            // As empty as its pointer.
+            // An element with a null pointer is empty.
             vector.insert(lengths.len() / 2, element(null_mut(), 5));
             // SAFETY: the elements point to memory of their lengths, or to none.
             let buffers = unsafe { Buffers::of_vector(vector.as_ptr(), vector.len()) };
@@ -388,7 +388,7 @@ mod tests {
         }
     }
 
-    /// Two pages. Only the first one may be read.
+    /// Two pages, of which only the first is readable.
     fn half_readable() -> *mut u8 {
         // SAFETY: new memory, which stays until the process ends.
         unsafe {

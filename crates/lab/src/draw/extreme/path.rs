@@ -35,7 +35,7 @@ enum Loss {
 enum Return {
     /// The same as the forward direction.
     Alike,
-    /// This share of the forward rate, and a queue of this many bytes.
+    /// A rate of this share of the forward rate, and a queue of this many bytes.
     Thin { share: f64, queue: u64 },
     /// Loss of this share of the acknowledgements.
     Lossy(f64),

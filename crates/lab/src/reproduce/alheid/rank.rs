@@ -23,8 +23,8 @@ fn null_rule(cell: Cell) -> f64 {
     }
 }
 
-/// A row for each scenario, and the judged one: their mean. It holds if its whole confidence interval over the
-/// seeds is above the mean of the null rule.
+/// A row for each scenario, and the judged one: their mean. It holds if its complete confidence interval over
+/// the seeds is above the mean of the null rule.
 ///
 /// # Errors
 /// A message if the statement is incomplete, or if a run failed.
