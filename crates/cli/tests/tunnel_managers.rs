@@ -1,7 +1,7 @@
-//! A tunnel on a machine whose links systemd-networkd, NetworkManager or ifupdown manages: whatever these do with links, routes
-//! and rules, the tunnel carries packets afterwards, a closed kill switch stays closed, and nothing is left at the end. Needs
-//! what the tests of the units need, and the managers (`make name-managers` unpacks them below the target directory); otherwise
-//! says so and passes.
+//! A tunnel on a machine whose links are managed by systemd-networkd, NetworkManager or ifupdown. Whatever these do
+//! with links, routes and rules, the tunnel then carries packets, a closed kill switch stays closed, and nothing is
+//! left at the end. Needs the requirements of the tests of the units, and the managers (`make name-managers`
+//! unpacks them below the target directory); otherwise says so and passes.
 #![cfg(target_os = "linux")]
 
 use std::fs;
@@ -27,11 +27,11 @@ struct Manager {
     /// A file of a link: its name below /etc, and its text.
     file: fn(&[&str; 4]) -> (String, String),
     start: &'static [&'static str],
-    /// What it does again with its links.
+    /// Commands by which it sets up its links again.
     changes: &'static [&'static [&'static str]],
 }
 
-/// It removes routes and rules of other programs when it is started again (`ManageForeignRoutes=`,
+/// It removes routes and rules of other programs when it is restarted (`ManageForeignRoutes=`,
 /// `ManageForeignRoutingPolicyRules=`).
 const NETWORKD: Manager = Manager {
     program: "lib/systemd/systemd-networkd",
@@ -151,7 +151,7 @@ impl Managed {
             &["nft", "list", "ruleset"],
         ];
         let shown = words.iter().map(|words| self.machine.shown(words)).collect::<String>();
-        // The order of equal routes, and those of link-local addresses, are those of the kernel.
+        // The order of equal routes, and link-local routes, depend on the kernel.
         let mut lines: Vec<_> = shown.lines().filter(|line| !line.contains("fe80::")).collect();
         lines.sort_unstable();
         lines.join("\n")
@@ -162,7 +162,7 @@ impl Managed {
         self.hosts.wait_for_answer(HOST, &[&self.serve]);
     }
 
-    /// Whether the traffic is in the tunnel, and the tunnel is not in itself.
+    /// Whether traffic uses the tunnel, and the tunnel's own packets do not.
     fn is_set_up(&self) -> bool {
         let way = |to: &str| self.machine.shown(&["ip", "route", "get", to]);
         way(HOST).contains("dev rw-home") && way("198.51.100.2").contains("dev l1")

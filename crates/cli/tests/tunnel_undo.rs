@@ -16,10 +16,10 @@ use nix::unistd::Pid;
 
 use crate::tunnel::{BINARY, HOST, HUB, Hosts, Tunnel, echo};
 
-/// Longer than a hub and a client need to notice what others have changed.
+/// Longer than a hub and a client need to notice changes by others.
 const NOTICE: Duration = Duration::from_millis(1500);
 
-/// The values that decide about forwarding and what depends on it, of a host, without those of tunnels' devices.
+/// A host's settings for forwarding and dependent settings, without those of tunnels' devices.
 fn settings(hosts: &Hosts, host: &str) -> BTreeMap<String, String> {
     hosts.inside(host, || {
         let mut all = BTreeMap::new();
@@ -224,7 +224,7 @@ fn hubs_on_one_machine_forward_until_each_ends_and_leave_every_value_as_it_was()
         set(&hosts, "h", key, value);
     }
     let before = settings(&hosts, "h");
-    // Who starts first, who ends first, and how the first one ends.
+    // Which starts first, which ends first, and how the first one ends.
     for (is_first, ends_first, signal) in [
         (true, true, Signal::SIGTERM),
         (true, false, Signal::SIGTERM),

@@ -1,4 +1,4 @@
-//! Which kind of NAT is on the way, by the addresses that the peer sees (RFC 4787, 4.1).
+//! Determines the kind of NAT on the way from the addresses that the peer sees (RFC 4787, 4.1).
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -7,7 +7,7 @@ use std::net::{IpAddr, SocketAddr};
 pub enum Nat {
     /// The peer sees the socket's own address.
     None(SocketAddr),
-    /// There is a NAT. One address does not tell its kind.
+    /// There is a NAT. Its kind cannot be determined from one address.
     Unknown(SocketAddr),
     /// All addresses of the peer see the same address.
     EndpointIndependent(SocketAddr),
