@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-/// A set of numbers kept as half-open ranges. Appending at the end and removing from the front take constant
-/// time; other changes take a binary search and a move of the shorter side.
+/// A set of numbers stored as half-open ranges. Appending at the end and removing from the front take
+/// constant time. Other changes take a binary search and a move of the shorter side.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RangeSet {
     ranges: VecDeque<Range<u64>>,
@@ -131,7 +131,7 @@ impl RangeSet {
         below.map(|r| r.end.min(x) - r.start).sum()
     }
 
-    /// Adds one number. Returns false if it was in the set already.
+    /// Adds one number. Returns false if it was already in the set.
     #[inline]
     pub fn insert(&mut self, x: u64) -> bool {
         // Usually, `x` is the highest number so far.

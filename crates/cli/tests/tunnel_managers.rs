@@ -21,7 +21,7 @@ const LINKS: [[&str; 4]; 2] = [
     ["l2", "203.0.113.1/30", "203.0.113.2", "200"],
 ];
 
-/// What manages the links of a machine.
+/// The program that manages the links of a machine.
 struct Manager {
     program: &'static str,
     /// A file of a link: its name below /etc, and its text.

@@ -45,7 +45,7 @@ pub const ORDER_ENTRIES_MAX: u64 = 1 << 20;
 /// Error in making an order or lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OrderError {
-    /// A delay of zero ticks would be due without end.
+    /// A path with a delay of zero ticks would always be due.
     ZeroDelay {
         /// Index of the path.
         path: usize,

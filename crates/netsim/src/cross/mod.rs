@@ -45,7 +45,7 @@ pub enum CrossError {
     NoRate,
     /// The mean on period of an on/off source is zero.
     NoSpell,
-    /// Acknowledgements are to travel over links, but none is given.
+    /// Acknowledgements should use links, but none is given.
     NoWayBack,
 }
 
@@ -132,7 +132,7 @@ pub struct CrossStats {
     pub received: u64,
     /// Bytes that reached the receiver.
     pub received_bytes: u64,
-    /// Packets received in order; for a source without feedback, all received.
+    /// Packets received in order. For a source without feedback, all received packets.
     pub in_order: u64,
     /// Packets retransmitted.
     pub retransmitted: u64,
@@ -140,7 +140,7 @@ pub struct CrossStats {
     pub timeouts: u64,
 }
 
-/// Functions that write and read the payload of cross traffic. Storing them keeps the trait bound off the other
+/// Functions that write and read the payload of cross traffic. Storing them avoids a trait bound on the other
 /// methods of a world.
 #[derive(Debug)]
 pub(crate) struct Tags<P> {
