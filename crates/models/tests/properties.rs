@@ -139,7 +139,7 @@ fn packets(runs: &[Vec<ropewalk_models::PacketRange>]) -> impl Iterator<Item = u
     runs.iter().flatten().flat_map(|r| r.first..=r.last)
 }
 
-/// Asserts that only discarded packets are sent twice.
+/// Asserts that no packet vanishes or appears, and that only discarded packets are sent twice.
 fn assert_conserved(instants: &[SlotInstant]) {
     let (mut sent, mut arrived, mut discarded) = (0_u64, 0_u64, 0_u64);
     for instant in instants {

@@ -40,7 +40,7 @@ pub struct Problem {
     pub column: usize,
     /// Number of characters concerned, at least 1.
     pub length: usize,
-    /// The line as it stands in the source.
+    /// The line of the source.
     pub source_line: String,
     /// The key with its table, for example `path[1].rtt`; empty for the entire file.
     pub key: String,

@@ -147,7 +147,7 @@ pub(crate) struct Table {
     pub(crate) exclusive: &'static [Exclusive],
 }
 
-/// Alternative keys, of which a file may use at most one.
+/// Alternative keys. A file may use at most one of them.
 #[derive(Debug)]
 pub(crate) struct Exclusive {
     pub(crate) ways: &'static [&'static [&'static str]],
@@ -269,7 +269,7 @@ pub(crate) const fn size(min: u64, max: u64) -> Kind {
     Kind::Quantity { dimension: Dimension::Size, min, max, also: &[] }
 }
 
-/// The keys before the one called `name`, and that one with those after it.
+/// The keys before the one called `name`, and the remaining keys.
 pub(crate) const fn split_before(
     keys: &'static [Key],
     name: &str,
