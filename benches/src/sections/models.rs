@@ -21,8 +21,7 @@ const REFERENCE: [(f64, [f64; 3]); 4] = [
     (1e-2, [2.725, 3.477, 2.737]),
     (1e-1, [0.462, 0.627, 0.456]),
 ];
-/// Loss rates to try, of which the slowest counts: if the window is never reached, the work ends
-/// early.
+/// Loss rates to try. The slowest counts: if the window is never reached, the work ends early.
 const LOSSES: [f64; 6] = [1e-9, 1e-7, 1e-6, 1e-5, 1e-4, 1e-2];
 
 pub fn measure() -> Result<Findings, String> {
@@ -143,7 +142,7 @@ fn table(model: LossModel) -> Result<Row, String> {
     Ok(Row::told(what, slowest_s, millis(slowest_s)).with_target("< 1 s", slowest_s < 1.0))
 }
 
-/// Allocates a buffer among paths, each of which could use all of it.
+/// Allocates a buffer among paths. Each path could use the entire buffer.
 fn shared(paths: u32, packets: u32, target_ms: f64) -> Result<Row, String> {
     let tables = (0..paths).map(|number| {
         let (mbps, delay_s) = (3_000.0 + 100.0 * f64::from(number), 0.05);

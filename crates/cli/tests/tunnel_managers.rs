@@ -1,7 +1,7 @@
-//! A tunnel on a machine whose links are managed by systemd-networkd, NetworkManager or ifupdown. Whatever these do
-//! with links, routes and rules, the tunnel then carries packets, a closed kill switch stays closed, and nothing is
-//! left at the end. Needs the requirements of the tests of the units, and the managers (`make name-managers`
-//! unpacks them below the target directory); otherwise says so and passes.
+//! A tunnel on a machine whose links are managed by systemd-networkd, NetworkManager or ifupdown. Whatever these
+//! change in links, routes and rules, the tunnel carries packets afterwards, a closed kill switch stays closed, and
+//! nothing is left at the end. Needs the requirements of the tests of the units, and the managers (`make
+//! name-managers` unpacks them below the target directory); otherwise says so and passes.
 #![cfg(target_os = "linux")]
 
 use std::fs;

@@ -100,7 +100,7 @@ fn run() -> Result<bool, Failure> {
                 || arguments.only.iter().any(|word| attack.name.contains(word)))
     };
     let chosen: Vec<&Attack> = ATTACKS.iter().filter(wanted).collect();
-    // Attacks that do not measure speed run in parallel, each against a server of its own.
+    // Attacks that do not measure speed run in parallel, each against a separate server.
     let together = if arguments.cheap { chosen.len() } else { 1 };
     let mut all_hold = true;
     for some in chosen.chunks(together.max(1)) {

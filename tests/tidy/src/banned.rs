@@ -10,7 +10,7 @@ use crate::tree::{SourceFile, Tree};
 /// Crates whose results depend only on their arguments.
 const PURE: [&str; 6] = ["base", "engine", "tunnel", "webrtc", "netsim", "models"];
 
-/// The crates below the runtime, and the Python classes: they have no clock and no random source of their own.
+/// The crates below the runtime, and the Python classes. They have neither a clock nor a random source.
 const DETERMINISTIC: [&str; 9] =
     ["base", "engine", "tunnel", "webrtc", "netsim", "models", "scenario", "lab", "py"];
 

@@ -388,7 +388,7 @@ mod tests {
         }
     }
 
-    /// Two pages, of which only the first is readable.
+    /// Two pages. Only the first is readable.
     fn half_readable() -> *mut u8 {
         // SAFETY: new memory, which stays until the process ends.
         unsafe {

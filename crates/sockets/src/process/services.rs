@@ -31,7 +31,7 @@ pub struct Interface {
     pub name: String,
 }
 
-/// Where a socket is bound.
+/// The addresses and the interface to which a socket is bound.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub struct Place {
     /// The addresses. Empty for all addresses of this machine.

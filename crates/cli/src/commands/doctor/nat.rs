@@ -1,4 +1,5 @@
-//! Determines the kind of NAT on the way from the addresses that the peer sees (RFC 4787, 4.1).
+//! Determines the kind of NAT between this machine and the peer from the addresses that the peer
+//! sees (RFC 4787, 4.1).
 
 use std::net::{IpAddr, SocketAddr};
 

@@ -283,7 +283,7 @@ impl<P> DualPi2Queue<P> {
         Some(packet)
     }
 
-    /// Marking probability of the L queue by itself after a wait of `sojourn`.
+    /// Native marking probability of the L queue, without coupling, after a wait of `sojourn`.
     fn ramp(&self, sojourn: Duration) -> f64 {
         let DualPi2 { ramp_from, ramp, .. } = self.settings;
         if sojourn <= ramp_from {
