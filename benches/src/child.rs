@@ -6,7 +6,7 @@ use std::process::Command;
 /// Output and CPU time of a program.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Output {
-    /// Its stdout.
+    /// Standard output.
     pub stdout: String,
     /// User and system time, s.
     pub cpu_s: f64,

@@ -8,13 +8,13 @@ use crate::row::{Findings, Row};
 /// A finished section.
 #[derive(Clone, Debug, Serialize)]
 pub struct Done {
-    /// Its name, as on the command line.
+    /// Name on the command line.
     pub name: &'static str,
-    /// Its title.
+    /// Title.
     pub title: &'static str,
-    /// Its wall-clock time, s.
+    /// Wall-clock time, s.
     pub took_s: f64,
-    /// Its findings.
+    /// Findings.
     #[serde(flatten)]
     pub findings: Findings,
     /// Why it stopped, if it did.

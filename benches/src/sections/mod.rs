@@ -15,9 +15,9 @@ use crate::row::Findings;
 
 /// A group of figures that are measured together.
 pub struct Section {
-    /// Its name on the command line.
+    /// Name on the command line.
     pub name: &'static str,
-    /// Its title.
+    /// Title.
     pub title: &'static str,
     measure: fn() -> Result<Findings, String>,
 }

@@ -14,7 +14,7 @@ fn check<'a>(document: &'a Value, name: &str) -> &'a Value {
     check.unwrap_or_else(|| panic!("no {name}: {document:#}"))
 }
 
-/// Its verdict.
+/// Verdict of a check.
 fn verdict<'a>(document: &'a Value, name: &str) -> &'a str {
     check(document, name)["verdict"].as_str().expect("a text")
 }

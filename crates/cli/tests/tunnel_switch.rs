@@ -17,7 +17,7 @@ use crate::tunnel::{BINARY, HOST, HUB, Hosts, Tunnel, echo};
 
 /// An unused port, for datagrams of programs that know nothing of the tunnel.
 const FOREIGN: u16 = 5555;
-/// How long nothing may arrive.
+/// Time for which nothing may arrive.
 const QUIET: Duration = Duration::from_millis(700);
 
 /// An address of the hub's machine at which no client connects.

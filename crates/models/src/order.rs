@@ -12,7 +12,7 @@ pub struct PacketRange {
 }
 
 impl PacketRange {
-    /// How many packets.
+    /// Number of packets.
     pub fn count(&self) -> u64 {
         self.last - self.first + 1
     }
@@ -52,7 +52,7 @@ pub enum OrderError {
     },
     /// The vector would exceed [`ORDER_ENTRIES_MAX`].
     TooLong {
-        /// Its number of entries.
+        /// Number of entries.
         entries: u64,
     },
     /// The order names a path without a capacity.

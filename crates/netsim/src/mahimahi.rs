@@ -202,7 +202,7 @@ impl Trace {
         (cycle, self.millis.partition_point(|at| *at < within))
     }
 
-    /// How many opportunities lie before `time`.
+    /// Number of opportunities before `time`.
     pub(crate) fn opportunities_before(&self, time: Time) -> u64 {
         let (cycle, index) = self.first_from(time);
         cycle * self.millis.len() as u64 + index as u64

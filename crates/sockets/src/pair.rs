@@ -40,7 +40,7 @@ impl Pair {
     /// `SOCK_NONBLOCK`, `SOCK_CLOEXEC`.
     ///
     /// # Errors
-    /// Those of the system, for example if there are no more descriptors.
+    /// Errors of the system, for example if there are no more descriptors.
     pub fn new(flags: c_int) -> Result<(c_int, Self)> {
         let mut ends = [-1; 2];
         let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC;
@@ -78,7 +78,7 @@ impl Pair {
     /// applies to it.
     ///
     /// # Errors
-    /// Those of the system, for example if there are no more descriptors.
+    /// Errors of the system, for example if there are no more descriptors.
     pub fn private(&self) -> Result<Self> {
         let (level, name) = (libc::SOL_SOCKET, libc::SO_SNDTIMEO);
         let limit = raw::get_option(self.near, level, name, size_of::<libc::timeval>())?;
@@ -88,7 +88,7 @@ impl Pair {
     /// The same for a call that waits for at most `limit`.
     ///
     /// # Errors
-    /// Those of the system, for example if there are no more descriptors.
+    /// Errors of the system, for example if there are no more descriptors.
     pub fn private_at_most(limit: Duration) -> Result<Self> {
         let seconds = limit.as_secs().try_into().unwrap_or(libc::time_t::MAX);
         let microseconds = libc::suseconds_t::from(limit.subsec_micros());

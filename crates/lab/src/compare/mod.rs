@@ -30,13 +30,13 @@ use crate::setup::RunOptions;
 /// A scenario with a label: one column of a comparison.
 #[derive(Clone, Debug)]
 pub struct Variant {
-    /// Its name in tables and legends.
+    /// Name in tables and legends.
     pub label: String,
-    /// What to run.
+    /// Scenario to run.
     pub scenario: Scenario,
 }
 
-/// How to compare.
+/// Options of a comparison.
 #[derive(Clone, Debug)]
 pub struct CompareOptions {
     /// Runs of each variant, with consecutive seeds that begin at its scenario's. At least 1.

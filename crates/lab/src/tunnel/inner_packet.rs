@@ -25,7 +25,7 @@ pub(super) enum Content {
     Segment(Segment),
     /// A datagram of a measured flow.
     Datagram {
-        /// Its number within the flow and direction.
+        /// Number within the flow and direction.
         number: u64,
         /// Whether it is the reply to the datagram with this number.
         reply: bool,
@@ -39,7 +39,7 @@ pub(super) struct InnerPacket {
     pub flow: u8,
     /// When it entered the tunnel.
     pub entered: Time,
-    /// What it is.
+    /// Content.
     pub content: Content,
 }
 

@@ -26,15 +26,15 @@ pub enum KeyState {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u16)]
 pub enum AssociationState {
-    /// It is established.
+    /// The association is established.
     CommUp = 0,
-    /// It has failed.
+    /// The association has failed.
     CommLost = 1,
     /// The peer has restarted.
     Restart = 2,
-    /// It was shut down.
+    /// The association was shut down.
     ShutdownComplete = 3,
-    /// It could not be established.
+    /// The association could not be established.
     CannotStart = 4,
 }
 
@@ -42,17 +42,17 @@ pub enum AssociationState {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(i32)]
 pub enum AddressState {
-    /// It is reachable again.
+    /// The address is reachable again.
     Available = 0,
-    /// It is unreachable.
+    /// The address is unreachable.
     Unreachable = 1,
-    /// The peer has removed it.
+    /// The peer has removed the address.
     Removed = 2,
-    /// The peer has added it.
+    /// The peer has added the address.
     Added = 3,
-    /// It has become the primary address at the peer's request.
+    /// The address has become the primary address at the peer's request.
     MadePrimary = 4,
-    /// It was confirmed.
+    /// The address was confirmed.
     Confirmed = 5,
 }
 
@@ -82,18 +82,18 @@ pub enum Notification {
     SendFailed {
         /// Whether some of the message was sent.
         sent: bool,
-        /// Its send parameters.
+        /// Send parameters of the message.
         info: SendInfo,
-        /// Its bytes.
+        /// Bytes of the message.
         bytes: Vec<u8>,
     },
     /// `SCTP_SHUTDOWN_EVENT`.
     Shutdown,
     /// `SCTP_PARTIAL_DELIVERY_EVENT`: a message was delivered in part, and the rest will not arrive.
     PartialDeliveryAborted {
-        /// Its stream.
+        /// Stream of the message.
         stream: u16,
-        /// Its stream sequence number.
+        /// Stream sequence number of the message.
         sequence: u16,
     },
     /// `SCTP_SENDER_DRY_EVENT`.
@@ -152,7 +152,7 @@ impl Notification {
         }
     }
 
-    /// Its bytes as a notification of type `kind` about an association.
+    /// The bytes of a notification of type `kind` about an association.
     pub fn image(&self, kind: u16, id: i32) -> Vec<u8> {
         let body = match self {
             Self::Association { state, error, streams, abort } => Image::new()

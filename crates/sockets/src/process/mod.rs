@@ -100,7 +100,7 @@ impl Process {
     /// The runtime of the thread that drives the associations. Starts the thread.
     ///
     /// # Errors
-    /// Those of the system, for example if there are no more threads or descriptors.
+    /// Errors of the system, for example if there are no more threads or descriptors.
     pub fn reactor(&self) -> Result<Handle> {
         let mut reactor = lock(&self.reactor);
         match &*reactor {

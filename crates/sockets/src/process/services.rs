@@ -25,9 +25,9 @@ const CLOSING_PAUSE: Duration = Duration::from_millis(2);
 /// An interface to which a socket is bound (`SO_BINDTODEVICE`).
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Interface {
-    /// Its number.
+    /// Interface index.
     pub index: u32,
-    /// Its name.
+    /// Name.
     pub name: String,
 }
 
@@ -101,7 +101,7 @@ impl Service {
     /// Opens an endpoint for one socket that connects to `remotes` (addresses with UDP ports).
     ///
     /// # Errors
-    /// Those of the system when the UDP sockets are bound; `ENETUNREACH` if the settings exclude all
+    /// Errors of the system when the UDP sockets are bound; `ENETUNREACH` if the settings exclude all
     /// interfaces.
     pub fn connecting(
         place: &Place,
@@ -287,7 +287,7 @@ impl Process {
     /// connect.
     ///
     /// # Errors
-    /// Those of the system when the UDP sockets are bound.
+    /// Errors of the system when the UDP sockets are bound.
     pub fn listening_at(
         &self,
         place: &Place,

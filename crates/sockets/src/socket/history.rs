@@ -23,7 +23,7 @@ enum Address {
     /// The program has received no notification about it.
     #[default]
     Untold,
-    /// It is confirmed and reachable.
+    /// The address is confirmed and reachable.
     Reachable,
     /// The program has been notified that the address is unreachable.
     Unreachable,

@@ -41,7 +41,7 @@ pub struct Wake {
 pub struct Link {
     /// The association.
     pub association: Arc<Association>,
-    /// Its endpoint, which stays open at least as long.
+    /// Endpoint of the association. Stays open at least as long.
     pub service: Arc<Service>,
     /// The peer's address with its SCTP port, at the start of the association.
     pub peer: SocketAddr,
@@ -57,7 +57,7 @@ pub struct Link {
     pub peer_shut: bool,
     /// Whether it has ended.
     pub ended: bool,
-    /// Its history.
+    /// History.
     pub history: History,
     /// The call that waits for its establishment.
     pub connecting: Option<Arc<Waiter>>,
@@ -183,7 +183,7 @@ async fn discard(association: &Association) -> Infallible {
 pub struct NewLink {
     /// The association.
     pub association: Arc<Association>,
-    /// Its endpoint.
+    /// Endpoint of the association.
     pub service: Arc<Service>,
     /// The peer's address with its SCTP port.
     pub peer: SocketAddr,
@@ -191,9 +191,9 @@ pub struct NewLink {
     pub up: bool,
     /// Outbound streams.
     pub streams: u16,
-    /// Its identifier, if it has one already.
+    /// Identifier, if one has already been assigned.
     pub id: Option<i32>,
-    /// Its history.
+    /// History.
     pub history: History,
 }
 

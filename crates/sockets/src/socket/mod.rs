@@ -51,14 +51,14 @@ pub enum Phase {
     Idle,
     /// The handshake is in progress.
     Connecting,
-    /// It is or was connected.
+    /// The socket is or was connected.
     Connected,
 }
 
 /// A socket.
 #[derive(Debug)]
 pub struct Socket {
-    /// Its style.
+    /// Style.
     pub style: Style,
     /// Whether it is an IPv6 socket.
     pub ipv6: bool,
@@ -71,15 +71,15 @@ pub struct Socket {
 /// The mutable state of a socket.
 #[derive(Debug)]
 pub struct State {
-    /// Where it is bound.
+    /// The addresses and the interface to which the socket is bound.
     pub place: Place,
-    /// Its SCTP port. `None` if it is not bound.
+    /// SCTP port. `None` if the socket is not bound.
     pub claim: Option<Arc<Claim>>,
     /// The endpoint that it listens on.
     pub listening: Option<Arc<Service>>,
     backlog: usize,
     accept_queue: VecDeque<(Association, Arc<Service>)>,
-    /// Its associations, by identifier.
+    /// Associations by identifier.
     pub links: BTreeMap<i32, Link>,
     /// Associations with unread data.
     ready: VecDeque<i32>,
@@ -128,7 +128,7 @@ impl Socket {
     /// `SOCK_CLOEXEC`.
     ///
     /// # Errors
-    /// Those of the system, for example if there are no more descriptors.
+    /// Errors of the system, for example if there are no more descriptors.
     pub fn new(style: Style, ipv6: bool, flags: c_int) -> Result<(c_int, Arc<Self>)> {
         let (fd, socket) = Self::with(style, ipv6, flags, SocketSettings::default())?;
         socket.show(&mut socket.lock());
@@ -441,7 +441,7 @@ impl Socket {
 }
 
 impl State {
-    /// Its SCTP port. 0 if it is not bound.
+    /// SCTP port. 0 if the socket is not bound.
     pub fn port(&self) -> u16 {
         self.claim.as_ref().map_or(0, |claim| claim.port())
     }

@@ -87,7 +87,7 @@ impl Item {
 /// The result of one call that receives.
 #[derive(Clone, Debug)]
 pub struct Delivered {
-    /// Its length, bytes.
+    /// Length, bytes.
     pub length: usize,
     /// The peer, as the socket reports it.
     pub peer: Option<SocketAddr>,

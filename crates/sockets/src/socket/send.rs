@@ -23,7 +23,7 @@ pub const MESSAGE_LIMIT: usize = 16 << 20;
 /// A message that the program sends.
 #[derive(Clone, Debug)]
 pub struct Outgoing {
-    /// Its bytes.
+    /// Bytes.
     pub bytes: Bytes,
     /// The peer, with its SCTP port. `None` selects the association that is named or connected.
     pub to: Option<SocketAddr>,
