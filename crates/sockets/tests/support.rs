@@ -203,8 +203,8 @@ pub fn compiled(name: &str, libraries: &[&str]) -> Result<PathBuf, Missing> {
         run(command.arg(source).arg("-o").arg(&output).args(libraries));
         return Ok(output);
     };
-    // The runtime of this compiler is not linked: the library needs the runtime of its own
-    // compiler.
+    // The runtime of this compiler is not linked, because the library needs the runtime of the
+    // compiler that built it.
     let object = output.with_extension("o");
     command.args(libraries.iter().filter(|argument| argument.starts_with("-I")));
     let sanitized = ["-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"];

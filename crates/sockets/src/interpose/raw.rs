@@ -159,8 +159,8 @@ impl Buffers {
         let mut done = 0;
         for (pointer, length) in std::iter::once(&self.first).chain(&self.rest) {
             let most = if pointer.is_null() { 0 } else { (*length).min(from.len() - done) };
-            // SAFETY: who made this value has promised that these bytes are writable. The source is no memory of the
-            // program.
+            // SAFETY: the creator of this value has promised that these bytes are writable. The source is not part
+            // of the program's memory.
             unsafe { pointer.copy_from_nonoverlapping(from[done..].as_ptr(), most) };
             done += most;
         }
