@@ -5,28 +5,28 @@ use crate::sections::{SECTIONS, Section};
 /// What to do.
 #[derive(Debug)]
 pub enum Command {
-    /// Say how.
+    /// Print the help.
     Help,
-    /// Measure the memory that so many idle associations take.
+    /// Measure the memory of this many idle associations.
     Idle(u32),
     /// Measure sections.
     Measure(Args),
 }
 
-/// What to measure.
+/// The selected sections and the output format.
 #[derive(Debug)]
 pub struct Args {
     /// In the order of the table.
     pub sections: Vec<&'static Section>,
-    /// One JSON document in place of Markdown.
+    /// Print one JSON document instead of Markdown.
     pub json: bool,
 }
 
 impl Args {
-    /// Reads the arguments, the program's name left out.
+    /// Parses the arguments, without the program's name.
     ///
     /// # Errors
-    /// What is wrong, and what would be right, in words.
+    /// A message with the problem and the valid values.
     pub fn parse(given: impl IntoIterator<Item = String>) -> Result<Command, String> {
         let (mut names, mut json) = (Vec::new(), false);
         let mut given = given.into_iter();

@@ -1,25 +1,25 @@
-//! Other programs: where they are, and what CPU time they take.
+//! Other programs: their location and CPU time.
 
 use std::path::PathBuf;
 use std::process::Command;
 
-/// What a program wrote, and the CPU time it took.
+/// Output and CPU time of a program.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Output {
-    /// Its stdout.
+    /// Standard output.
     pub stdout: String,
     /// User and system time, s.
     pub cpu_s: f64,
 }
 
-/// The program of that name on PATH.
+/// Finds a program on PATH.
 pub fn find(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file())
 }
 
-/// Runs a program and measures its CPU time. The shell's `time` is asked because it resolves a
-/// millisecond; what `/proc` tells of children that ended comes in steps of ten.
+/// Runs a program and measures its CPU time with the shell's `time`, which resolves a millisecond.
+/// The times of ended children in `/proc` have steps of 10 ms.
 ///
 /// # Errors
 /// The program or the shell cannot be started, or fails.

@@ -1,9 +1,9 @@
-//! Wall time, for figures that are about it. The only file here that reads a clock.
+//! Wall-clock time, for figures that depend on it. No other file of the benches reads a clock.
 #![allow(clippy::disallowed_methods, reason = "how long a command takes cannot be told without")]
 
 use std::time::Instant;
 
-/// What `work` returns, and the wall time it took, s.
+/// Returns the result of `work`, and its wall-clock time, s.
 pub fn timed<T>(work: impl FnOnce() -> T) -> (T, f64) {
     let start = Instant::now();
     let result = work();

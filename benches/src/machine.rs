@@ -1,29 +1,29 @@
-//! Where it was measured.
+//! The machine on which the figures were measured.
 
 use std::fs::read_to_string;
 
 use serde::Serialize;
 
-/// Above this load other programs take part of the time that is measured.
+/// Load above which other programs affect the measured times.
 const QUIET: f64 = 1.5;
 
-/// Facts of the machine, at the start of the run.
+/// Properties of the machine at the start of the run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Machine {
-    /// Model of the first processor; none where the system does not tell.
+    /// Model of the first processor. `None` if the system does not report it.
     pub cpu: Option<String>,
     /// Cores that this process may use.
     pub cores: usize,
     /// Load average of the last minute.
     pub load: Option<f64>,
-    /// Whether the compiler knew what is taken how often (`benches/pgo.py`).
+    /// Whether the binary was built with profile-guided optimisation (`benches/pgo.py`).
     pub profile_guided: bool,
-    /// What speaks against the figures.
+    /// Reasons to doubt the figures.
     pub warnings: Vec<String>,
 }
 
 impl Machine {
-    /// Asks the system.
+    /// Reads the properties from the system.
     pub fn read() -> Self {
         let cpu = read_to_string("/proc/cpuinfo").ok().and_then(|text| model(&text));
         let load = read_to_string("/proc/loadavg").ok().and_then(|text| first_number(&text));
@@ -33,7 +33,7 @@ impl Machine {
         Self { cpu, cores, load, profile_guided, warnings }
     }
 
-    /// In one line.
+    /// The properties in one line.
     pub fn line(&self) -> String {
         let cpu = self.cpu.as_deref().unwrap_or("unknown processor");
         let load = self.load.map_or_else(|| "unknown".to_owned(), |load| format!("{load:.2}"));

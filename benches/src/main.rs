@@ -1,8 +1,9 @@
-//! Measures the figures that docs/figures.md quotes: `make bench`, or
-//! `cargo run --release -p ropewalk-bench -- speed models --json`.
+//! Measures the figures that docs/figures.md quotes: `make bench`, or `cargo run --release -p
+//! ropewalk-bench -- speed models --json`.
 //!
-//! Every figure stands beside its target. A missed target is a result, not an error: the exit
-//! status tells only whether everything could be measured. It is 2 if the arguments are wrong.
+//! The output shows each figure with its target. A missed target is a result, not an error: the
+//! exit status is nonzero only if something could not be measured. It is 2 if the arguments are
+//! wrong.
 
 mod args;
 mod child;
@@ -31,7 +32,7 @@ fn main() -> ExitCode {
             print!("{}", args::help());
             ExitCode::SUCCESS
         }
-        // The same binary, started again by the section `many`, so that memory starts from nothing.
+        // The section `many` starts this binary again, so that memory is measured in a new process.
         Ok(Command::Idle(associations)) => match memory::idle(associations) {
             Ok(bytes) => {
                 println!("{bytes}");

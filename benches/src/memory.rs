@@ -1,17 +1,17 @@
-//! Memory that idle associations take, measured in a process of its own.
+//! Memory of idle associations, measured in a separate process.
 
 use std::process::Command;
 
 use crate::runs::simulate;
 
-/// Kilobytes, as the kernel counts them.
+/// Kilobytes as counted by the kernel.
 const KIB: u64 = 1024;
 
-/// Runs so many associations that send next to nothing, and gives the most memory this process
-/// ever had, bytes.
+/// Runs this many associations that send almost nothing. Returns the peak memory of this process,
+/// bytes.
 ///
 /// # Errors
-/// The run fails, or the system does not tell.
+/// The run fails, or the system does not report the memory.
 pub fn idle(associations: u32) -> Result<u64, String> {
     simulate(&idle_scenario(associations), &[])?;
     let status = std::fs::read_to_string("/proc/self/status");
@@ -19,7 +19,7 @@ pub fn idle(associations: u32) -> Result<u64, String> {
     peak(&status).ok_or_else(|| "/proc/self/status has no VmHWM".to_owned())
 }
 
-/// Two paths; 100 B every 8 s, so that every association is up but has nothing under way.
+/// Two paths; 100 B every 8 s, so that every association is established and has nothing in flight.
 fn idle_scenario(associations: u32) -> String {
     format!(
         "[transfer]\nduration = \"10 s\"\nreceive_buffer = \"64 KiB\"\n\
@@ -30,7 +30,7 @@ fn idle_scenario(associations: u32) -> String {
     )
 }
 
-/// Bytes that one more idle association takes: both ends and the links of both paths.
+/// Memory of one additional idle association, bytes: both ends and the links of both paths.
 ///
 /// # Errors
 /// This binary cannot be started again, or fails.

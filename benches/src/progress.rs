@@ -2,7 +2,7 @@
 
 use std::io::{IsTerminal, Write};
 
-/// A line that is written over on a terminal; in a file, a line each tenth.
+/// Shows progress: one line that is overwritten on a terminal, or one line per tenth in a file.
 pub fn progress(name: &str, done: usize, all: usize) {
     let mut err = std::io::stderr().lock();
     let text = format!("  {name}: {done} of {all}");

@@ -5,16 +5,16 @@ use serde::Serialize;
 use crate::machine::Machine;
 use crate::row::{Findings, Row};
 
-/// A section that ran.
+/// A finished section.
 #[derive(Clone, Debug, Serialize)]
 pub struct Done {
-    /// Its name, as on the command line.
+    /// Name on the command line.
     pub name: &'static str,
-    /// In words.
+    /// Title.
     pub title: &'static str,
-    /// Wall time it took, s.
+    /// Wall-clock time, s.
     pub took_s: f64,
-    /// What it found.
+    /// Findings.
     #[serde(flatten)]
     pub findings: Findings,
     /// Why it stopped, if it did.
@@ -25,29 +25,29 @@ pub struct Done {
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
     schema: &'static str,
-    /// Where.
+    /// The machine.
     pub machine: Machine,
-    /// What.
+    /// The finished sections.
     pub sections: Vec<Done>,
 }
 
 impl Report {
-    /// Without sections yet.
+    /// A report without sections.
     pub const fn new(machine: Machine) -> Self {
         Self { schema: "ropewalk.bench/1", machine, sections: Vec::new() }
     }
 
-    /// Whether every section came to its end.
+    /// Whether every section finished without an error.
     pub fn is_whole(&self) -> bool {
         self.sections.iter().all(|section| section.error.is_none())
     }
 
-    /// One document.
+    /// The report as one JSON document.
     pub fn json(&self) -> String {
         serde_json::to_string_pretty(self).expect("strings, numbers and lists are always JSON")
     }
 
-    /// Tables.
+    /// The report as Markdown tables.
     pub fn markdown(&self) -> String {
         let mut text = format!("# Figures\n\n{}\n", self.machine.line());
         for warning in &self.machine.warnings {
@@ -97,7 +97,7 @@ impl Done {
     }
 }
 
-/// A bar would end the cell.
+/// Escapes vertical bars, which would end the cell.
 fn cell(text: &str) -> String {
     text.replace('|', "\\|")
 }

@@ -1,4 +1,4 @@
-//! One figure beside its target.
+//! One figure with its target.
 
 use serde::Serialize;
 
@@ -7,13 +7,14 @@ use serde::Serialize;
 pub struct Row {
     /// What was measured.
     pub what: String,
-    /// What it should be, in words; none where it is only told.
+    /// The target in words. `None` if the figure has no target.
     pub target: Option<String>,
-    /// What it is, in words.
+    /// The measured value in words.
     pub measured: String,
-    /// The same as a number, in the unit that `measured` names; none if it could not be measured.
+    /// The measured value as a number, in the unit that `measured` names. `None` if it could not be
+    /// measured.
     pub value: Option<f64>,
-    /// Whether the target is met; none without a target or a value.
+    /// Whether the target is met. `None` if there is no target or no value.
     pub met: Option<bool>,
 }
 
@@ -24,7 +25,7 @@ impl Row {
         Self { what, target: None, measured, value: Some(value), met: None }
     }
 
-    /// The same with a target.
+    /// Adds a target.
     pub fn with_target(mut self, target: impl Into<String>, met: bool) -> Self {
         self.target = Some(target.into());
         self.met = Some(met);
@@ -47,11 +48,11 @@ impl Row {
     }
 }
 
-/// What a section found.
+/// Findings of a section.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Findings {
     /// Figures.
     pub rows: Vec<Row>,
-    /// What else should be known, a line each.
+    /// Additional notes, one line each.
     pub notes: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! One simulation, from text.
+//! Runs simulations of scenarios given as text.
 
 use ropewalk_lab::{RunOptions, RunResult, run};
 use ropewalk_scenario::Scenario;
@@ -6,7 +6,7 @@ use ropewalk_scenario::Scenario;
 /// Runs a scenario with changes of the form `key=value`.
 ///
 /// # Errors
-/// The scenario is wrong or the run fails, in words.
+/// A message if the scenario is wrong or the run fails.
 pub fn simulate(text: &str, sets: &[&str]) -> Result<RunResult, String> {
     let scenario = Scenario::parse_with(text, "bench.toml", sets).map_err(|e| e.to_string())?;
     simulate_scenario(&scenario)
@@ -15,12 +15,13 @@ pub fn simulate(text: &str, sets: &[&str]) -> Result<RunResult, String> {
 /// Runs a scenario.
 ///
 /// # Errors
-/// The run fails, in words.
+/// A message if the run fails.
 pub fn simulate_scenario(scenario: &Scenario) -> Result<RunResult, String> {
     run(scenario, &RunOptions::default()).map(|run| run.result).map_err(|e| e.to_string())
 }
 
-/// The run that took the least CPU time of `times`: what others disturb only ever adds.
+/// The run with the lowest CPU time of `times` runs, because interference from other programs only
+/// increases it.
 ///
 /// # Errors
 /// As [`simulate`].
@@ -35,7 +36,7 @@ pub fn fastest(times: usize, text: &str, sets: &[&str]) -> Result<RunResult, Str
     Ok(best)
 }
 
-/// A count with blanks between thousands.
+/// Formats a count with spaces between thousands.
 pub fn grouped(number: f64) -> String {
     let digits = format!("{number:.0}");
     let mut text = String::new();

@@ -1,17 +1,19 @@
-//! A thousand associations over one bottleneck: what does a packet cost, what an idle association?
+//! A thousand associations over one bottleneck: CPU time per packet, and memory per idle
+//! association.
 
 use crate::memory;
 use crate::row::{Findings, Row};
 use crate::runs::{fastest, grouped};
 
 const ASSOCIATIONS: u32 = 1_000;
-/// A packet of a thousand associations may cost so many times that of one.
+/// Maximum CPU time per packet with a thousand associations, relative to one association.
 const COST: f64 = 2.0;
-/// Both ends and all links.
+/// Maximum memory of an idle association, with both ends and all links.
 const IDLE_BYTES: f64 = 20_000.0;
 
-/// Two paths of 1 and 0.5 Mbit/s through a bottleneck that carries a little less than both: every
-/// association brings its own share of rate and queue with it, so each lives as one alone does.
+/// Two paths of 1 and 0.5 Mbit/s per association, through a bottleneck slightly slower than their
+/// sum. Its rate and queue grow with the number of associations, so each behaves as if it were
+/// alone.
 fn scenario(associations: u32, seconds: u32) -> String {
     let (kilobits, queue) = (1_200 * u64::from(associations), 20 * u64::from(associations));
     format!(
@@ -28,7 +30,7 @@ fn scenario(associations: u32, seconds: u32) -> String {
 
 pub fn measure() -> Result<Findings, String> {
     eprintln!("  many: one association");
-    // One alone for longer, so that there is something to measure.
+    // A single association runs for longer, to take a measurable time.
     let one = fastest(3, &scenario(1, 6_000), &[])?.engine;
     eprintln!("  many: {ASSOCIATIONS} associations");
     let all = fastest(2, &scenario(ASSOCIATIONS, 60), &[])?.engine;

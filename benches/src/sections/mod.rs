@@ -15,9 +15,9 @@ use crate::row::Findings;
 
 /// A group of figures that are measured together.
 pub struct Section {
-    /// As on the command line.
+    /// Name on the command line.
     pub name: &'static str,
-    /// In words.
+    /// Title.
     pub title: &'static str,
     measure: fn() -> Result<Findings, String>,
 }
@@ -29,7 +29,7 @@ impl fmt::Debug for Section {
 }
 
 impl Section {
-    /// Measures.
+    /// Measures the section.
     pub fn run(&self) -> Done {
         let (result, took_s) = timed(self.measure);
         let (findings, error) = match result {
@@ -48,7 +48,7 @@ const fn section(
     Section { name, title, measure }
 }
 
-/// All of them, in the order of the report. What measures time comes last but runs alone.
+/// All sections, in the order of the report.
 pub const SECTIONS: [Section; 6] = [
     section("ns2", "round robin against ns-2", ns2::measure),
     section("speed", "delivered packets per CPU second, beside ns-2", speed::measure),

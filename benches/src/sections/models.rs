@@ -1,4 +1,4 @@
-//! The throughput models and the optimiser: how exact, and how long they take on one core.
+//! The throughput models and the optimiser: accuracy, and time on one core.
 
 use ropewalk_models::markov::{self, plain};
 use ropewalk_models::optimise::{Members, PathTable, allocate, brute_force};
@@ -8,19 +8,20 @@ use ropewalk_models::{LossModel, LossyPath};
 use crate::clock::timed;
 use crate::row::{Findings, Row};
 
-/// Of several tries the fastest counts: the machine may be busy with something else.
+/// Number of attempts. The fastest one counts, because the machine may be busy with other work.
 const TRIES: usize = 3;
 const BITS: f64 = 12_000.0;
 
-/// Loss; Mbit/s of the chain with correlated and with independent loss, and of the renewal model, by
-/// another implementation: 21 Mbit/s, 40 ms, 87 packets of 1500 bytes.
+/// Loss, and throughput in Mbit/s according to another implementation: chain with correlated loss,
+/// chain with independent loss, renewal model. The path has 21 Mbit/s, 40 ms, and a window of 87
+/// packets of 1500 bytes.
 const REFERENCE: [(f64, [f64; 3]); 4] = [
     (1e-4, [19.791, 20.023, 18.946]),
     (1e-3, [10.966, 11.767, 10.728]),
     (1e-2, [2.725, 3.477, 2.737]),
     (1e-1, [0.462, 0.627, 0.456]),
 ];
-/// A loss at which the window is never reached ends the work early: the slowest of these counts.
+/// Loss rates to try. The slowest counts: if the window is never reached, the work ends early.
 const LOSSES: [f64; 6] = [1e-9, 1e-7, 1e-6, 1e-5, 1e-4, 1e-2];
 
 pub fn measure() -> Result<Findings, String> {
@@ -51,7 +52,7 @@ pub fn measure() -> Result<Findings, String> {
     Ok(findings)
 }
 
-/// What `work` returns, and the least time of several tries, s.
+/// The result of `work`, and the lowest time of several attempts, s.
 fn fastest<T>(work: impl Fn() -> Result<T, String>) -> Result<(T, f64), String> {
     let (first, mut least_s) = timed(&work);
     for _ in 1..TRIES {
@@ -109,7 +110,7 @@ fn against_plain() -> Result<Row, String> {
     Ok(Row::told(what, worst, format!("{worst:.1e}")).with_target("< 1e-9", worst < 1e-9))
 }
 
-/// The time for a window on a path that fills it, and what the balance leaves.
+/// The time for a window on a path that fills it, and the residual of the balance.
 fn solve(model: LossModel, window: u32, target_s: Option<f64>) -> Result<[Row; 2], String> {
     let (mut slowest_s, mut residual): (f64, f64) = (0.0, 0.0);
     for loss in LOSSES {
@@ -141,7 +142,7 @@ fn table(model: LossModel) -> Result<Row, String> {
     Ok(Row::told(what, slowest_s, millis(slowest_s)).with_target("< 1 s", slowest_s < 1.0))
 }
 
-/// Sharing out a buffer among paths that could each use all of it.
+/// Allocates a buffer among paths. Each path could use the entire buffer.
 fn shared(paths: u32, packets: u32, target_ms: f64) -> Result<Row, String> {
     let tables = (0..paths).map(|number| {
         let (mbps, delay_s) = (3_000.0 + 100.0 * f64::from(number), 0.05);
@@ -157,8 +158,8 @@ fn shared(paths: u32, packets: u32, target_ms: f64) -> Result<Row, String> {
     Ok(row.with_target(format!("< {target_ms} ms"), took_s * 1e3 < target_ms))
 }
 
-/// The paper's exhaustive search over solutions of the whole chain, against tables and allocation:
-/// 10 Mbit/s and 50 ms beside 45 Mbit/s and 25 ms, 128 KiB.
+/// The paper's exhaustive search over solutions of the chain, compared with tables and allocation:
+/// 10 Mbit/s with 50 ms, and 45 Mbit/s with 25 ms, 128 KiB.
 fn figure_14() -> Result<Row, String> {
     let paths = [path(45.0, 0.025, 1e-3)?, path(10.0, 0.05, 1e-3)?];
     let model = LossModel::Independent;

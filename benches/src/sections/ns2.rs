@@ -1,14 +1,14 @@
-//! Round robin in the packet engine against that of ns-2, row by row of `papers/peers/ns2`.
+//! Round robin in the packet engine compared with ns-2, row by row of `papers/peers/ns2`.
 //!
-//! The rows and tolerances are those of `ropewalk reproduce ns2`. Only bottomless queues count
-//! here: where queues of 50 packets overflow, the two recover from loss by different rules.
+//! The rows and tolerances are those of `ropewalk reproduce ns2`. Only unlimited queues count here:
+//! where queues of 50 packets overflow, the two recover from loss by different rules.
 
 use ropewalk_lab::reproduce::{Options, Row as Compared, find, reproduce};
 
 use crate::progress::progress;
 use crate::row::{Findings, Row};
 
-/// Goodput is compared in these tables, waits in that of blocking times.
+/// Tables in which goodput is compared. Others compare blocking times.
 const GOODPUT: [&str; 2] = ["sarwar", "kuhn"];
 
 pub fn measure() -> Result<Findings, String> {
@@ -61,7 +61,7 @@ fn judged(what: &str, rows: &[Compared], tolerance: &str) -> [Row; 2] {
     ]
 }
 
-/// The rows that are off, with their numbers.
+/// The rows outside their tolerance, with their numbers.
 fn off(what: &str, rows: &[Compared]) -> Vec<String> {
     let off = rows.iter().filter(|row| !row.verdict.is_good());
     let line = |row: &Compared| {

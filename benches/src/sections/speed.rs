@@ -1,4 +1,4 @@
-//! Delivered packets per second of CPU time, beside ns-2's, measured in the same run.
+//! Delivered packets per second of CPU time, compared with ns-2 in the same run.
 
 use ropewalk_lab::RunResult;
 
@@ -8,9 +8,9 @@ use crate::runs::{fastest, grouped};
 
 /// Two paths of 100 Mbit/s.
 const BIG: &str = include_str!("../../../scenarios/big.toml");
-/// Schedulers on the large scenario as it stands.
+/// Schedulers for the unchanged large scenario.
 const SCHEDULERS: [&str; 3] = ["daps", "min-rtt", "round-robin"];
-/// The large scenario as ns-2 is given it, so that the same work is compared.
+/// Settings that make the large scenario equal to that of ns-2, so that the same work is compared.
 const AS_PEER: [&str; 5] = [
     "transfer.scheduler=round-robin",
     "transfer.preset=paper-2013",
@@ -18,33 +18,33 @@ const AS_PEER: [&str; 5] = [
     "path.far.queue=10000 packets",
     "sctp.initial_ssthresh=65536 B",
 ];
-/// Each is run so often, and the fastest counts.
+/// Number of runs. The fastest counts.
 const TIMES: usize = 3;
-/// The small scenario is over so soon that chance needs more runs to go away.
+/// The small scenario is short and needs more runs.
 const TIMES_SMALL: usize = 7;
-/// Times as fast as ns-2: with large windows, and with small ones.
+/// Minimum speed relative to ns-2: with large windows, and with small ones.
 const TARGET_BIG: f64 = 50.0;
 const TARGET_SMALL: f64 = 10.0;
 /// Delivered packets per CPU second with large windows.
 const TARGET_PACKETS: f64 = 2e6;
 
-/// Sarwar's paths as ns-2 has them: 600 s, a buffer of 100 packets.
+/// Sarwar's paths as configured for ns-2: 600 s, a buffer of 100 packets.
 const SMALL: &str = "[transfer]\nduration = \"600 s\"\npreset = \"paper-2013\"\n\
     scheduler = \"round-robin\"\nreceive_buffer = \"100 packets\"\npacket = \"1000 B\"\n\
     [[path]]\nname = \"fast\"\nrate = \"1.6 Mbit/s\"\nrtt = \"20 ms\"\nqueue = \"10000 packets\"\n\
     [[path]]\nname = \"slow\"\nrate = \"0.4 Mbit/s\"\nrtt = \"200 ms\"\nqueue = \"10000 packets\"\n";
 
-/// The script that sets ns-2 up, carried along so that the bench runs from anywhere.
+/// The ns-2 script, embedded so that the bench runs in any directory.
 const SCRIPT: &str = include_str!("../../peers/cmt.tcl");
-/// With one stream ns-2 stops at the wrap of its sequence number of 16 bits. The first threshold
-/// is far below the window, for which its runs differ from time to time.
+/// With one stream, ns-2 stops when its 16-bit sequence number wraps. The initial threshold is far
+/// below the window. With a threshold at the window, runs of ns-2 differ from each other.
 const PEER_BIG: &str = "rate1 1e8 rtt1 20 rate2 1e8 rtt2 100 mtu 1500 buffer 2666 duration 60 \
                         ssthresh 65536 streams 64";
 const PEER_SMALL: &str = "rate1 1.6e6 rtt1 20 rate2 4e5 rtt2 200 mtu 1000 buffer 100 duration 600";
-/// A second is next to nothing: what remains is the start of ns-2.
+/// A simulated second costs almost nothing, so this measures the start of ns-2.
 const PEER_START: &str = "rate1 1.6e6 rtt1 20 rate2 4e5 rtt2 200 mtu 1000 buffer 100 duration 1";
 
-/// What was delivered, and the CPU time it took.
+/// Delivered packets and the CPU time for them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Cost {
     packets: f64,
@@ -63,7 +63,7 @@ impl Cost {
         Row::told(what, self.per_second(), text)
     }
 
-    /// The same, held against the target for large windows.
+    /// The same, compared with the target for large windows.
     fn row_with_target(self, what: &str) -> Row {
         let met = self.per_second() >= TARGET_PACKETS;
         self.row(what).with_target(format!(">= {}", grouped(TARGET_PACKETS)), met)
@@ -163,12 +163,12 @@ impl Peer {
 
 impl Drop for Peer {
     fn drop(&mut self) {
-        // A script that stays behind in the temporary directory does no harm.
+        // A script that remains in the temporary directory does no harm.
         let _ = std::fs::remove_file(&self.script);
     }
 }
 
-/// `delivered N`.
+/// Parses `delivered N`.
 fn delivered(stdout: &str) -> Result<f64, String> {
     let count =
         stdout.lines().find_map(|line| line.strip_prefix("delivered ")?.parse::<u64>().ok());
@@ -222,7 +222,7 @@ mod tests {
                 let round_trip = path.up.delay + path.down.delay;
                 assert!((round_trip.as_secs_f64() * 1e3 - of(rtt)).abs() < 1e-6);
                 assert_eq!(path.up.capacity.mean_rate().as_bps() as f64, of(rate));
-                // The script's own default.
+                // The default of the script.
                 assert_eq!(path.up.queue.limit, Limit::Packets(10_000));
             }
         }

@@ -1,4 +1,4 @@
-//! How long `ropewalk run` takes for a small scenario, start and output included.
+//! Duration of `ropewalk run` for a small scenario, including start and output.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -8,7 +8,7 @@ use crate::row::{Findings, Row};
 
 const SCENARIO: &str = include_str!("../../../scenarios/sarwar.toml");
 const TIMES: usize = 20;
-/// Wall time, ms.
+/// Maximum wall-clock time, ms.
 const TARGET: f64 = 50.0;
 
 pub fn measure() -> Result<Findings, String> {
@@ -16,7 +16,7 @@ pub fn measure() -> Result<Findings, String> {
     let file = std::env::temp_dir().join(format!("ropewalk-startup-{}.toml", std::process::id()));
     std::fs::write(&file, SCENARIO).map_err(|e| format!("{}: {e}", file.display()))?;
     let times: Result<Vec<f64>, String> = (0..TIMES).map(|_| one(&command, &file)).collect();
-    // A file that stays behind in the temporary directory does no harm.
+    // A file that remains in the temporary directory does no harm.
     let _ = std::fs::remove_file(&file);
     let millis = median(times?) * 1e3;
     let what = format!("`ropewalk run scenarios/sarwar.toml --json`, 60 s, median of {TIMES}");
@@ -38,11 +38,13 @@ fn one(command: &Path, file: &Path) -> Result<f64, String> {
     Ok(seconds)
 }
 
-/// The command beside this binary, built again if cargo is there, so that it is never an old one.
+/// The command in the directory of this binary. It is rebuilt if cargo is available, so that it is
+/// never outdated.
 fn command() -> Result<(PathBuf, String), String> {
     let own = std::env::current_exe().map_err(|e| format!("this binary cannot be found: {e}"))?;
     let sibling = own.with_file_name(format!("ropewalk{}", std::env::consts::EXE_SUFFIX));
-    // Cargo sets this for `cargo run`; a binary that was carried elsewhere takes what lies beside it.
+    // Cargo sets this for `cargo run`. A binary that was copied elsewhere uses the command in its
+    // directory.
     let Some(cargo) = std::env::var_os("CARGO") else {
         let how = "The command beside this binary was used as it is.".to_owned();
         return if sibling.is_file() { Ok((sibling, how)) } else { Err(missing(&sibling)) };
@@ -71,7 +73,7 @@ fn missing(sibling: &Path) -> String {
     )
 }
 
-/// The middle one; of an even number, the mean of the two in the middle.
+/// The median: the middle value, or the mean of the two middle values.
 fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     let half = values.len() / 2;

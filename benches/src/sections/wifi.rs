@@ -1,5 +1,5 @@
-//! 802.11: what saturated stations carry, beside the standard's arithmetic and Bianchi's model, and how fast it is
-//! simulated.
+//! 802.11: throughput of saturated stations, compared with the standard's arithmetic and Bianchi's model, and
+//! simulation speed.
 
 use ropewalk_base::{Rate, Seed, Time};
 use ropewalk_models::bianchi::bianchi;
@@ -19,7 +19,7 @@ const STATIONS: [u32; 5] = [1, 2, 5, 10, 20];
 const DOT11B: (Standard, Modelled) = (Standard::Dot11b(Preamble::Long), Modelled::Dot11b);
 const DOT11G: (Standard, Modelled) = (Standard::Dot11g, Modelled::Dot11g);
 
-/// What one simulation found.
+/// Results of one simulation.
 struct Found {
     bps: f64,
     frames: u64,
@@ -87,7 +87,7 @@ fn simulate(standard: Standard, bps: u64, stations: u32) -> Result<Found, String
         if let Some(packet) = channel.take(now) {
             bits += u64::from(packet.size) * 8;
         }
-        // One waits behind the one being sent, so that no station is ever without.
+        // One frame waits behind the one being sent, so that every station always has a frame.
         for radio in 0..stations {
             if channel.stats(now, radio).queued == 0 {
                 channel.offer(now, radio, Packet::new(PACKET, radio, ()));

@@ -2,8 +2,8 @@
 
 const DAY_SECONDS: u64 = 86_400;
 
-/// Year, month and day of the Gregorian calendar for a number of days since 1970-01-01. Years after 65535 are not told
-/// apart.
+/// Year, month and day of the Gregorian calendar for a number of days since 1970-01-01. Years after 65535 are not
+/// distinguished.
 pub fn civil_from_days(days: u64) -> (u16, u8, u8) {
     // From 0000-03-01, in eras of 400 years, which have 146 097 days each.
     let days = days + 719_468;
@@ -19,7 +19,7 @@ pub fn civil_from_days(days: u64) -> (u16, u8, u8) {
     (u16::try_from(year).unwrap_or(u16::MAX), month as u8, day as u8)
 }
 
-/// The moment that is `seconds` after 1970, as 2027-01-31 12:00:05 UTC.
+/// Formats the time `seconds` after 1970, for example as 2027-01-31 12:00:05 UTC.
 pub fn utc_text(seconds: u64) -> String {
     let (year, month, day) = civil_from_days(seconds / DAY_SECONDS);
     let second = seconds % DAY_SECONDS;

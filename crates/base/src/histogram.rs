@@ -143,8 +143,8 @@ impl Histogram {
         self.max
     }
 
-    /// For each of `bounds`, which ascend, the weight of the values that do not exceed it. A bound within a bucket
-    /// counts the whole bucket if it is not below the bucket's middle.
+    /// For each of `bounds`, in ascending order, the weight of the values that do not exceed it. A bound within a
+    /// bucket counts all of the bucket if it is not below the bucket's middle.
     pub fn weights_up_to<const N: usize>(&self, bounds: &[u64; N]) -> [u64; N] {
         let mut weights = [0; N];
         let (mut seen, mut at) = (self.zero, 0);

@@ -7,7 +7,7 @@ use core::fmt;
 pub struct PathId(pub u8);
 
 impl PathId {
-    /// The most paths that one association may have.
+    /// Maximum number of paths of one association.
     pub const LIMIT: usize = 64;
 
     /// The index as `usize`, for slices.

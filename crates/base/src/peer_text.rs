@@ -1,8 +1,7 @@
 //! Text chosen by a peer that a terminal or a log will show.
 //!
 //! A file name, a host name or a refusal may contain escape sequences that move the cursor, change the window
-//! title or imitate other output. [`PeerText`] can be shown in one way only: with every such character
-//! escaped.
+//! title or imitate other output. [`PeerText`] can only be shown with all such characters escaped.
 
 use std::fmt::{self, Write};
 
@@ -24,13 +23,13 @@ impl PeerText {
         Self(String::from_utf8_lossy(bytes).into_owned())
     }
 
-    /// The text as the peer sent it, for comparisons and for documents with an encoding of their own. Never
-    /// write it to a terminal.
+    /// The text as the peer sent it, for comparisons and for documents with their own encoding. Never write
+    /// it to a terminal.
     pub fn unescaped(&self) -> &str {
         &self.0
     }
 
-    /// The whole text, escaped as `Display` does, for texts whose length has a limit already.
+    /// The complete text, escaped as `Display` does, for texts that already have a length limit.
     pub fn escaped(&self) -> String {
         let mut escaped = String::with_capacity(self.0.len());
         // A String takes every write.

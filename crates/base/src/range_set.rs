@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-/// A set of numbers kept as half-open ranges. Appending at the end and removing from the front take constant
-/// time; other changes take a binary search and a move of the shorter side.
+/// A set of numbers stored as half-open ranges. Appending at the end and removing from the front take
+/// constant time. Other changes take a binary search and a move of the shorter side.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RangeSet {
     ranges: VecDeque<Range<u64>>,
@@ -80,7 +80,7 @@ impl RangeSet {
     /// Index of the first range that ends after `x`.
     #[inline]
     fn position(&self, x: u64) -> usize {
-        // Most lookups concern the end of the set.
+        // Lookups usually concern the end of the set.
         match self.ranges.back() {
             None => 0,
             Some(last) if last.end <= x => self.ranges.len(),
@@ -131,10 +131,10 @@ impl RangeSet {
         below.map(|r| r.end.min(x) - r.start).sum()
     }
 
-    /// Adds one number. Returns false if it was in the set already.
+    /// Adds one number. Returns false if it was already in the set.
     #[inline]
     pub fn insert(&mut self, x: u64) -> bool {
-        // Most numbers are the highest so far.
+        // Usually, `x` is the highest number so far.
         if self.ranges.back().is_none_or(|last| last.end <= x) {
             self.append(x);
             return true;

@@ -35,8 +35,8 @@ impl PairMoments {
         ((self.squares.0 / count).sqrt(), (self.squares.1 / count).sqrt())
     }
 
-    /// Pearson's coefficient of correlation, -1 to 1: how well one series is a linear function of the other. 0 if
-    /// one of them is constant.
+    /// Pearson's correlation coefficient, -1 to 1: to what extent one series is a linear function of the other. 0
+    /// if one of them is constant.
     pub fn correlation(&self) -> f64 {
         let scale = (self.squares.0 * self.squares.1).sqrt();
         if scale > 0.0 { self.products / scale } else { 0.0 }

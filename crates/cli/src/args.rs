@@ -80,7 +80,7 @@ impl FileArgs {
         let all: Vec<Override<'_>> = sets.chain(more.iter().copied()).collect();
         let ScenarioText { name, text } = self.source()?;
         let mut scenario = Scenario::parse_overridden(text, name, &all)?;
-        // The seed is not set by an override: TOML's integers end at 2^63, and seeds have 64 bits.
+        // An override cannot set the seed: TOML's integers end at 2^63, and seeds have 64 bits.
         scenario.transfer.seed = self.seed.unwrap_or(scenario.transfer.seed);
         Ok(scenario)
     }

@@ -1,8 +1,8 @@
 //! `--config FILE.toml`: options of a command from a file.
 //!
-//! The keys are the long names of the command's options. The file is turned into words of the command line, so that
-//! clap checks both alike. What it refuses is shown at its line of the file. An option on the command line has
-//! precedence over the file.
+//! The keys are the long names of the command's options. The file is converted to words of the command line, so
+//! that clap checks both in the same way. Errors are reported with their line in the file. Options on the command
+//! line take precedence over the file.
 
 use std::ffi::OsString;
 use std::fs;
@@ -18,14 +18,14 @@ use toml::de::{DeTable, DeValue};
 
 use crate::failure::Failure;
 
-/// The option's name, as an argument and in a file.
+/// Name of the option, as an argument and in a file.
 const OPTION: &str = "config";
-/// The argument of the tunnel's commands that names a file in its place.
+/// The argument of the tunnel's commands that names a file instead.
 const TUNNEL: &str = "tunnel";
-/// Similarity from which a name is suggested (Jaro, as clap compares names).
+/// Minimum similarity for suggesting a name (Jaro, as in clap).
 const SIMILAR: f64 = 0.7;
 
-/// The innermost command's arguments, from its command line and its file as they are now.
+/// The innermost command's arguments, from its command line and the current contents of its file.
 ///
 /// # Errors
 /// The file cannot be read, or contains an error.
@@ -66,14 +66,15 @@ pub struct Configured {
 struct ConfigFile {
     source: String,
     text: String,
-    /// The options that it sets, with the places of their values.
+    /// The options that it sets, with the positions of their values.
     options: Vec<(String, Range<usize>)>,
 }
 
-/// Adds the options of the file that `--config` names, if it is there and the command takes it.
+/// Adds the options of the file that `--config` names, if the option is present and the command
+/// takes it.
 ///
 /// # Errors
-/// The file cannot be read, is not TOML, or has a key or value that the command does not take.
+/// The file cannot be read, is not TOML, or has a key or value that the command does not accept.
 pub fn expand(root: &Command, mut words: Vec<OsString>) -> Result<Configured, Failure> {
     let found = root.clone().ignore_errors(true).try_get_matches_from(&words).ok();
     let Some((path, given)) = found.as_ref().and_then(|matches| named(root, matches)) else {
@@ -95,7 +96,7 @@ pub fn expand(root: &Command, mut words: Vec<OsString>) -> Result<Configured, Fa
     Ok(Configured { words, file: Some(file) })
 }
 
-/// The file that the innermost command is given, and that command.
+/// The file that is passed to the innermost command, and that command.
 fn named<'a>(
     root: &'a Command,
     matches: &'a ArgMatches,
@@ -113,7 +114,7 @@ fn path_of<'a>(matches: &'a ArgMatches, id: &str) -> Option<&'a PathBuf> {
 }
 
 impl Configured {
-    /// Shows what clap refuses at its place in the file, if it comes from there.
+    /// Converts clap's error to one with its position in the file, if it comes from the file.
     pub fn locate(&self, error: &clap::Error) -> Option<Failure> {
         let file = self.file.as_ref()?;
         let ContextValue::String(option) = error.get(ContextKind::InvalidArg)? else { return None };
@@ -130,7 +131,7 @@ impl Configured {
 }
 
 impl ConfigFile {
-    /// The file as words of the command line, without the options that are given there.
+    /// The file as words of the command line, without the options on the command line itself.
     fn words(&mut self, command: &Command, given: &ArgMatches) -> Result<Vec<OsString>, Failure> {
         let text = std::mem::take(&mut self.text);
         let table = DeTable::parse(&text).map(toml::Spanned::into_inner);
@@ -163,7 +164,7 @@ impl ConfigFile {
         Ok(words)
     }
 
-    /// The values of an option; none for a switch that is on.
+    /// The values of an option. Empty for a switch that is on.
     fn values(
         &self,
         option: &Arg,
@@ -240,7 +241,7 @@ fn answers_to(option: &Arg, name: &str) -> bool {
     option.get_long() == Some(name) || aliases.contains(&name)
 }
 
-/// Whether an option is on or off.
+/// Whether an option is a switch.
 pub fn is_switch(option: &Arg) -> bool {
     matches!(option.get_action(), ArgAction::SetTrue | ArgAction::SetFalse)
 }
@@ -259,12 +260,12 @@ fn scalar(value: &DeValue<'_>) -> Option<String> {
     }
 }
 
-/// What an option does, in one line.
+/// Description of an option in one line.
 pub fn help_of(option: &Arg) -> String {
     option.get_help().map(ToString::to_string).unwrap_or_default()
 }
 
-/// The JSON Schema of the files that a command takes; none if it takes none.
+/// The JSON Schema of the files that a command takes. `None` if the command takes no file.
 pub fn schema(command: &Command) -> Option<Value> {
     command.get_arguments().find(|option| option.get_id() == OPTION)?;
     let mut properties = Map::new();

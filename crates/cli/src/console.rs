@@ -1,4 +1,4 @@
-//! Output for a person at a terminal beside the data: notes on stderr, and the width of lines.
+//! Output for a person at a terminal, apart from the data: notes on stderr, and the width of lines.
 
 use core::fmt;
 use std::io::{IsTerminal, Write as _, stderr, stdout};
@@ -10,7 +10,7 @@ use crate::table::Layout;
 
 /// Width of lines if the terminal's is unknown.
 const WIDTH: usize = 100;
-/// Smallest width: no layout fits into less.
+/// Minimum width that a layout needs.
 const LEAST_WIDTH: usize = 40;
 
 /// Writes notes to stderr, unless `--quiet` is given.
@@ -43,8 +43,8 @@ impl Console {
     }
 }
 
-/// Writes lines to stderr, with their marks coloured where colours are shown. Nobody may be reading them any
-/// more: `ropewalk run a.toml 2>&1 | head`.
+/// Writes lines to stderr, with their marks coloured where colours are shown. Errors are ignored, because
+/// the reader may be gone: `ropewalk run a.toml 2>&1 | head`.
 pub fn write_error(text: impl fmt::Display) {
     let text = text.to_string();
     let text = if stderr_has_colour() { marked(&text) } else { text };
@@ -56,7 +56,7 @@ pub fn stderr_has_colour() -> bool {
     AutoStream::choice(&stderr()) != ColorChoice::Never
 }
 
-/// Words that begin a line of a message, and their style.
+/// Words that begin a line of a message, with their styles.
 const MARKS: [(&str, Style); 4] = [
     ("error:", AnsiColor::Red.on_default().bold()),
     ("warning:", AnsiColor::Yellow.on_default().bold()),
@@ -79,20 +79,20 @@ fn marked(text: &str) -> String {
     text.split('\n').map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// The room on stdout, and whether colours are shown there.
+/// Width of stdout, and whether it shows colours.
 pub fn layout() -> Layout {
     let colour = !cfg!(test) && AutoStream::choice(&stdout()) != ColorChoice::Never;
     Layout { width: width(), colour }
 }
 
-/// Characters per line of output: the width of the terminal, else 100.
+/// Characters per line of output: the width of the terminal, otherwise 100.
 pub fn width() -> usize {
     let shown = terminal_size::terminal_size_of(stdout()).map(|(columns, _)| columns.0.into());
     shown.unwrap_or(WIDTH).max(LEAST_WIDTH)
 }
 
-/// `text` behind `head` in lines of at most `width` characters; all but the first are indented by
-/// the width of `head`. A word that is longer stays whole, and so does a number with its unit.
+/// `text` after `head` in lines of at most `width` characters. All lines but the first are indented
+/// by the width of `head`. Longer words are not split, and neither are numbers and their units.
 pub fn wrapped(head: &str, text: &str, width: usize) -> String {
     let indent = head.chars().count();
     let mut out = head.to_owned();

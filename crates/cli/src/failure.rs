@@ -20,7 +20,8 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// 2 for wrong input, 1 for a failed run, the status of a program that was run or could not be.
+    /// 2 for wrong input, 1 for a failed run, otherwise the status of the program that was run or
+    /// could not be run.
     pub fn exit_code(&self) -> ExitCode {
         match self {
             Self::Input(_) => ExitCode::from(2),

@@ -1,7 +1,8 @@
 //! The `ropewalk` command.
 //!
-//! Data goes to stdout, everything else to stderr. The exit status is 0 on success, 1 when the run failed, and
-//! 2 when the input was wrong and nothing was run or written. A program that is run for the user has its own.
+//! Data goes to stdout, everything else to stderr. The exit status is 0 on success, 1 if the run failed, and 2
+//! if the input was wrong and nothing was run or written. If the command runs a program for the user, the exit
+//! status is that of the program.
 
 mod args;
 mod commands;
@@ -96,7 +97,7 @@ fn use_colour(choice: ColorChoice) {
 /// The colours that `--color` asks for. Errors of the arguments need it before the arguments are parsed.
 fn asked_colour(arguments: impl Iterator<Item = OsString>) -> ColorChoice {
     let words = arguments.map(|word| word.to_string_lossy().into_owned());
-    // What follows `--` belongs to another program.
+    // Words after `--` belong to another program.
     let words: Vec<String> = words.take_while(|word| word != "--").collect();
     let joined = words.iter().find_map(|word| word.strip_prefix("--color="));
     let apart = words.windows(2).find(|pair| pair[0] == "--color").map(|pair| pair[1].as_str());

@@ -1,4 +1,4 @@
-//! Stdout, which carries nothing but data.
+//! Stdout, which only carries data.
 
 use std::io::{ErrorKind, Write};
 
@@ -9,7 +9,7 @@ use crate::failure::Failure;
 /// Writes `text` to stdout.
 ///
 /// # Errors
-/// It cannot be written. A reader that stops reading, such as `head`, is no error.
+/// If standard output cannot be written. It is not an error if the reader stops reading, as `head` does.
 pub fn print(text: &str) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {

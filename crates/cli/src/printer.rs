@@ -1,9 +1,9 @@
-//! Quantities in units that people read: Mbit/s, kB, ms. A kB is 1000 bytes.
+//! Quantities in human-readable units: Mbit/s, kB, ms. A kB is 1000 bytes.
 
 use ropewalk_lab::compare::Estimate;
 use ropewalk_lab::result::Unit;
 
-/// Four digits that count: `2.590`, `25.90`, `259.0`, `2590`.
+/// Four significant digits: `2.590`, `25.90`, `259.0`, `2590`.
 fn digits(value: f64) -> String {
     let decimals = match value.abs() {
         v if v < 9.9995 => 3,
@@ -14,7 +14,7 @@ fn digits(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
-/// `value` in the largest of `units` that leaves it at least 1; the last one otherwise.
+/// `value` in the largest of `units` in which it is at least 1, otherwise in the last one.
 fn scaled(value: f64, units: &[(f64, &str)]) -> String {
     let fits = |(worth, _): &&(f64, &str)| value.abs() >= *worth;
     let (worth, unit) = units.iter().find(fits).or(units.last()).expect("a unit");
@@ -50,7 +50,7 @@ pub fn time_or_dash(seconds: Option<f64>) -> String {
     seconds.map_or_else(|| "-".to_owned(), time)
 }
 
-/// A share, 1 for the whole.
+/// Formats a fraction as a percentage.
 pub fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
@@ -82,7 +82,7 @@ pub fn estimate(estimate: Option<Estimate>, unit: Unit) -> String {
     }
 }
 
-/// A number of things, in groups of three.
+/// A count, with digits in groups of three.
 pub fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() * 4 / 3);

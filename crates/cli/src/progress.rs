@@ -9,16 +9,16 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::console::Console;
 
-/// Time before the bar appears: shorter tasks need none.
+/// Time before the bar appears, so that short tasks show none.
 const SILENT_FIRST: Duration = Duration::from_secs(1);
 const REDRAW: Duration = Duration::from_millis(100);
-/// The resolution of a share.
+/// Resolution of a fraction.
 const PARTS: u64 = 1_000_000;
 
 const SHARES: &str = "{msg} {wide_bar} {percent}%, {elapsed}, {eta} left";
 const STEPS: &str = "{msg} {wide_bar} {pos}/{len}, {elapsed}, {eta} left";
 
-/// The progress of a task, which any thread may report.
+/// The progress of a task. Any thread may report it.
 #[derive(Debug)]
 pub struct Progress {
     total: u64,
@@ -27,12 +27,12 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// No task of `total` is done yet.
+    /// Progress of `total` steps.
     pub const fn steps(total: u64) -> Self {
         Self { total, template: STEPS, done: AtomicU64::new(0) }
     }
 
-    /// Nothing of a continuous task is done yet.
+    /// Progress of a continuous task.
     pub const fn share() -> Self {
         Self { total: PARTS, template: SHARES, done: AtomicU64::new(0) }
     }
@@ -42,14 +42,14 @@ impl Progress {
         self.done.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Reports the finished share of the whole, 0 to 1; the share never decreases.
+    /// Reports the finished fraction of the work, 0 to 1. It never decreases.
     pub fn on_progress(&self, share: f64) {
         self.done.fetch_max((share * PARTS as f64) as u64, Ordering::Relaxed);
     }
 }
 
-/// Does `work` on this thread. If stderr is a terminal and it takes longer than a second, a progress bar is
-/// shown.
+/// Does `work` on this thread. Shows a progress bar if stderr is a terminal and the work takes longer than
+/// a second.
 pub fn with_bar<T>(
     console: Console,
     label: &str,

@@ -14,7 +14,7 @@ pub struct Vary {
 }
 
 impl Vary {
-    /// Reads `key=v1,v2`. A comma within brackets or quotes is not a separator.
+    /// Parses `key=v1,v2`. A comma within brackets or quotes is not a separator.
     ///
     /// # Errors
     /// There is no key, or a value is empty.
@@ -32,7 +32,7 @@ impl Vary {
         Ok(Self { key: key.trim().to_owned(), values })
     }
 
-    /// For each value: the value as shown, a label that names the key in full, and the override.
+    /// For each value: the value as shown, a label with the full key, and the override.
     pub fn changes(&self) -> impl Iterator<Item = (String, String, String)> {
         self.values.iter().map(move |value| {
             let shown = unquoted(value).to_owned();

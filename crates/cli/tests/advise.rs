@@ -120,7 +120,7 @@ fn a_live_run_shows_what_was_measured_beside_what_was_predicted() {
         let range = row["predicted"]["app_delay_p99_range_s"].clone();
         assert_eq!(range, choice["app_delay_p99_range_s"]);
         assert!(range[0].as_f64().expect("s") <= range[1].as_f64().expect("s"), "{row}");
-        // Half of the shorter round trip at least.
+        // At least half of the shorter round trip.
         let delay = row["measured"]["app_delay_p99_s"].as_f64().expect("s");
         assert!(delay > 0.008, "{row}");
     }

@@ -47,14 +47,14 @@ fn both_ends_speak_sctp_over_ip_without_udp() {
     if let Err(error) = RawError::check() {
         return eprintln!("skipped: {error}");
     }
-    // A port of its own: over IP, programs of one host do not share one.
+    // A unique port: directly over IP, programs of one host cannot share a port.
     let port = (10_000 + std::process::id() % 20_000).to_string();
     let found = measure_with(&["--encapsulation", "none", "--port", &port], &[]);
     assert!(found["goodput_bps"].as_f64().is_some_and(|bps| bps > 1e6), "{found}");
     assert_eq!(found["paths"][0]["remote"], "127.0.0.1:0", "{found}");
 }
 
-/// The server prints the options that its client needs to offer the same.
+/// The server prints the options with which its client offers the same extensions.
 #[test]
 fn extensions_that_both_ends_offer_are_in_use_and_the_others_are_not() {
     let said = |server: &[&str], more: &[&str]| {

@@ -1,4 +1,4 @@
-//! `--capture` with a real transfer; tshark, if installed, has to understand every packet.
+//! `--capture` with a real transfer. tshark, if installed, must understand every packet.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -54,7 +54,7 @@ fn both_ends_of_a_sealed_transfer_can_be_read_by_tshark() {
         for row in &rows {
             assert_eq!(row[1..3], ["127.0.0.1"; 2], "{row:?}");
             assert!(!row[0].is_empty() && !row[3].is_empty(), "{row:?}");
-            // 1 means that the checksum is right.
+            // 1 means a good checksum.
             assert_eq!((row[4], row[5]), ("1", ""), "{row:?}");
         }
         // INIT, INIT ACK, COOKIE ECHO, COOKIE ACK, DATA or I-DATA, SACK or requested SACK.
@@ -127,7 +127,7 @@ fn the_qlog_of_a_real_transfer_agrees_with_its_json_document() {
     }
     let path = &document["paths"][0];
     let [packets, chunks, bytes] = data_chunks(&near, "sctp:packet_sent");
-    // The document is older than the last packets.
+    // The document was written before the last packets.
     let of = |key: &str| path[key].as_u64().expect("a count");
     assert!(packets >= of("sent_packets") && of("sent_packets") > 10, "{packets} {path}");
     assert!(chunks >= packets && bytes >= of("delivered_bytes"), "{bytes} {path}");

@@ -21,7 +21,7 @@ struct Receiver {
 }
 
 impl Receiver {
-    /// With `program` before the command, such as one that shifts its clock.
+    /// Starts it with `program` before the command, such as one that shifts its clock.
     fn start(name: &str, program: &[&str]) -> Self {
         let dir = TestDir::new(name);
         let (near, peer) = (dir.key("near.key"), dir.key("far.key"));
@@ -40,7 +40,7 @@ impl Receiver {
         self.to.parse().expect("an address")
     }
 
-    /// A handshake of `near.key` with this date. Returns the first datagram and the answer.
+    /// Sends a handshake of `near.key` with this date. Returns the first datagram and the answer.
     fn handshake(&self, date: u64) -> (Vec<u8>, Vec<u8>) {
         let secret = SecretKey::read_file(&self.dir.file("near.key")).expect("a key");
         let peer: PublicKey = self.peer.parse().expect("a key");
@@ -105,7 +105,7 @@ fn the_answer_to_a_repeated_old_datagram_is_smaller_and_sealed_with_fresh_keys()
     let now = Timestamp::now().as_unix_nanos();
     let (recorded, _) = receiver.handshake(now - 2 * DAY);
     receiver.handshake(now);
-    // For 10 s, a repeated first message gets its old Reply.
+    // For 10 s, a repeated first message is answered with the old Reply.
     std::thread::sleep(Duration::from_secs(11));
     let answer = ask(receiver.address(), &recorded).expect("an answer");
     assert!(answer.len() < recorded.len(), "{} bytes", answer.len());

@@ -64,13 +64,13 @@ fn predict_answers_for_every_example() {
             for key in ["receive_buffer_min_bytes", "flow_control_bound_bps"] {
                 assert!(number(&document, key) > 0.0, "{name}: {key}");
             }
-            // Nothing waits for another path if there is none.
+            // Without another path, nothing waits.
             let waits = number(&document, "blocking_time_max_s") > 0.0;
             let paths = document["paths"].as_array().expect("paths");
             assert_eq!(waits, paths.len() > 1, "{name}");
             let bundle = number(&document["bundle"]["markov_bps"], "independent");
-            // The models let a window that just exceeds rate times delay fill the path (Eq 8): up to one packet
-            // per round trip and path more than the flow-control bound permits.
+            // In the models, a window that just exceeds rate times delay fills the path (Eq 8): up to one
+            // packet per round trip and path more than the flow-control bound permits.
             let slack: f64 = paths.iter().map(|path| 12_000.0 / number(path, "round_trip_s")).sum();
             let limit = number(&document, "flow_control_bound_bps");
             assert!(bundle <= limit + slack, "{name}: {bundle} of {limit}");

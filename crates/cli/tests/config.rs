@@ -47,7 +47,7 @@ fn both_ends_take_their_options_from_files_and_the_command_line_has_precedence()
     let sent = dir.ropewalk(&words).good();
     let document: Value = serde_json::from_str(sent.stdout()).expect("`json` of the file");
     assert!(document["schema"].is_string());
-    // `once` of the file ends the receiver.
+    // `once` in the file ends the receiver.
     assert!(server.child.wait().expect("its end").success());
 }
 
@@ -178,7 +178,7 @@ fn a_receiver_applies_changed_options_on_sighup_and_ignores_a_file_with_an_error
     receiver.reload("max-file = \"1 MB\"\n", &["changed `log-level`"]);
 }
 
-/// Starts a client with this key, and waits until the server says that it refuses it.
+/// Starts a client with this key, and waits until the server reports the refusal.
 #[cfg(unix)]
 fn refused(server: &Running, line: &[&str], key: &str) {
     let before = server.notes().matches("association refused").count();

@@ -14,7 +14,7 @@ fn check<'a>(document: &'a Value, name: &str) -> &'a Value {
     check.unwrap_or_else(|| panic!("no {name}: {document:#}"))
 }
 
-/// Its verdict.
+/// Verdict of a check.
 fn verdict<'a>(document: &'a Value, name: &str) -> &'a str {
     check(document, name)["verdict"].as_str().expect("a text")
 }
@@ -73,7 +73,7 @@ fn a_receiver_is_reached_and_goes_on_and_a_wrong_key_is_not() {
     let doctor = |peer: &str| {
         dir.ropewalk(&["doctor", "--key", "near.key", "--to", to, "--peer", peer, "--json"])
     };
-    // Twice: the first time has left the receiver running.
+    // Twice, because the first check must leave the receiver running.
     for _ in 0..2 {
         let document = doctor(&far).good().json("ropewalk.doctor/1");
         assert_eq!(verdict(&document, "reach peer"), "ok", "{document:#}");
@@ -95,10 +95,10 @@ fn a_receiver_is_reached_and_goes_on_and_a_wrong_key_is_not() {
     assert_eq!(verdict(&wrong.json("ropewalk.doctor/1"), "reach peer"), "failure");
 }
 
-/// Where a datagram came from: the inner socket of the NAT, and the client.
+/// Origin of a datagram: the inner socket of the NAT, and the client.
 type Origin = (Arc<UdpSocket>, SocketAddr);
 
-/// The outside of a NAT: the server sees this socket's address.
+/// The outer side of a NAT: the server sees this socket's address.
 #[derive(Clone)]
 struct Outside {
     socket: Arc<UdpSocket>,
@@ -115,7 +115,7 @@ impl Outside {
             let mut buffer = [0; 2048];
             while let Ok((length, _)) = own.socket.recv_from(&mut buffer) {
                 if let Some((inside, client)) = &*own.latest.lock().expect("no panic") {
-                    // A client that is gone loses its answers.
+                    // The client may be gone. Its answers are then lost.
                     let _ = inside.send_to(&buffer[..length], client);
                 }
             }
@@ -208,6 +208,6 @@ fn of_several_links_the_broken_one_is_named() {
     assert!(rows[2]["error"].as_str().expect("an error").contains("no answer"), "{}", rows[2]);
     assert_eq!(verdict(&document, "public address"), "ok", "{document:#}");
     assert_eq!(verdict(&document, "peer version"), "ok", "{document:#}");
-    // The links in the emulator are TUN devices, and the only ones.
+    // The only links in the emulator are TUN devices.
     assert_eq!(verdict(&document, "link"), "ok", "{document:#}");
 }

@@ -1,7 +1,7 @@
 //! `ropewalk emulate` with real packets. Needs Linux, root and /dev/net/tun; otherwise says so and passes.
 //!
-//! The programs on both sides are this file again: the function `a_role_of_another_test` plays the role that
-//! the environment names.
+//! The programs on both sides are this test binary: the function `a_role_of_another_test` plays the role
+//! that the environment selects.
 #![cfg(target_os = "linux")]
 #![allow(clippy::disallowed_methods, reason = "measures real time")]
 
@@ -42,8 +42,8 @@ fn a_role_of_another_test() {
     }
 }
 
-/// Writes how long this program was suspended in total, in nanoseconds, to a file of that name. Links do not
-/// cause these delays.
+/// Writes the total time for which this program was suspended, in nanoseconds, to a file of that name. Links
+/// do not cause these delays.
 fn note_stalls(name: &str) {
     const TICK: Duration = Duration::from_millis(1);
     let file = format!("stalls-{name}");
@@ -70,7 +70,7 @@ fn echo(socket: &UdpSocket) {
     }
 }
 
-/// Records when packets arrive, until it is ended.
+/// Records the arrival times of packets until it is ended.
 fn sink(socket: &UdpSocket) {
     let mut file = File::create("arrivals").expect("a file");
     let (mut dir, start) = ([0; 2_000], Instant::now());
@@ -80,8 +80,8 @@ fn sink(socket: &UdpSocket) {
     }
 }
 
-/// Sends a hundred packets, 20 ms apart. Records for each when it was sent and the time until its echo, in
-/// microseconds, or `lost`.
+/// Sends a hundred packets, 20 ms apart. Records for each the time of sending and the time until its echo,
+/// in microseconds, or `lost`.
 fn ping(socket: &UdpSocket) {
     let start = Instant::now();
     let mut back = vec![None; 100];
@@ -138,7 +138,7 @@ fn stats(dir: &TestDir) -> Value {
     stats
 }
 
-/// How long these roles were suspended, in seconds.
+/// Total time for which these roles were suspended, in seconds.
 fn stalls(dir: &TestDir, roles: &[&str]) -> f64 {
     let of = |role: &&str| {
         let text = fs::read_to_string(dir.file(&format!("stalls-{role}"))).expect("a number");
@@ -148,8 +148,7 @@ fn stalls(dir: &TestDir, roles: &[&str]) -> f64 {
 }
 
 /// The number of packets that the link delivered. The sink has seen all of them, unless it or the emulator was
-/// suspended:
-/// then more packets arrive at once than a socket's buffer holds.
+/// suspended: then more packets arrive together than a socket's buffer holds.
 fn came_out(dir: &TestDir, figures: &Value, seen: usize) -> u64 {
     let up = &figures["paths"][0]["up"];
     let delivered = up["delivered_packets"].as_u64().expect("a number");
@@ -158,7 +157,7 @@ fn came_out(dir: &TestDir, figures: &Value, seen: usize) -> u64 {
     delivered
 }
 
-/// When each packet of `ping` was sent, and how long its echo took, both in seconds.
+/// For each packet of `ping`, the time of sending and the time until its echo, both in seconds.
 fn pings(dir: &TestDir) -> Vec<(f64, Option<f64>)> {
     let text = fs::read_to_string(dir.file("pings")).expect("the times");
     let seconds = |word: &str| word.parse().ok().map(|us: f64| us / 1e6);

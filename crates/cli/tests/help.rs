@@ -36,7 +36,7 @@ fn examples(help: &str) -> Vec<&str> {
     help.lines().filter_map(|line| line.strip_prefix("  ropewalk ")).collect()
 }
 
-/// Whether emulation is possible here, and the example's program is installed.
+/// Whether emulation is possible on this machine and the example's program is installed.
 fn can_emulate(words: &[String]) -> bool {
     let tun = File::options().read(true).write(true).open("/dev/net/tun").is_ok();
     let program = words.iter().skip_while(|word| *word != "--").nth(1).expect("a program");
@@ -54,7 +54,7 @@ fn the_help_of_each_command_shows_an_example_and_it_works() {
         assert!(!examples.is_empty(), "{command} --help has no example: {}", help.stdout());
         for example in examples {
             assert!(example.starts_with(&command), "{command}: {example}");
-            // A package has the ready scenarios, but no such directory.
+            // Packages include the ready scenarios, but not this directory.
             assert!(!example.contains("scenarios/"), "{command}: {example}");
             // These need a peer: transfer.rs, bench.rs, measure.rs, keygen.rs, proxy.rs and tunnel.rs run them against each other.
             if ["send", "recv", "bench", "measure", "pair", "proxy", "tunnel"]

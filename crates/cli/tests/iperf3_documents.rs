@@ -6,7 +6,8 @@ use crate::support::noise;
 use crate::transfer::{HERE, TestHome, good};
 use serde_json::Value;
 
-/// Fields of a document of iperf3 3.12 (`-J -n`, TCP) with numbers. `null` stands for what this end does not know.
+/// Numeric fields of a document of iperf3 3.12 (`-J -n`, TCP). `null` stands for values that this end does not
+/// know.
 const NUMBERS: &[&str] = &[
     "start/timestamp/timesecs",
     "start/connected/0/socket",

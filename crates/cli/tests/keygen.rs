@@ -65,7 +65,7 @@ fn a_secret_for_authenticated_chunks_is_written_and_never_printed() {
     dir.ropewalk(&["keygen", "--secrets", "--psk", "other"]).refused(&["--psk"]);
 }
 
-/// Each option that names a key file gets a path that would block or is not a file.
+/// Each option that names a key file is given a path that would block or is not a file.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_fifo_a_directory_and_a_device_are_refused_at_once() {
@@ -121,7 +121,7 @@ fn a_key_that_others_may_read_is_refused_with_the_remedy() {
     dir.ropewalk(&["keygen", "--public", "me.key"]).refused(&["0644", "chmod 600 me.key"]);
 }
 
-/// The command with a home directory of its own.
+/// The command with a separate home directory.
 fn command_of(dir: &TestDir, home: &str, words: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_ropewalk"));
     fs::create_dir_all(dir.file(home)).expect("a home");
@@ -141,7 +141,7 @@ fn document(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).expect("one document")
 }
 
-/// Starts the side that shows a code; returns it with the words `pair --to ADDRESS` that it prints.
+/// Starts the side that shows a code. Returns it with the words `pair --to ADDRESS` that it prints.
 fn shows_code(dir: &TestDir, home: &str, words: &[&str]) -> Server {
     let words = [&["pair", "--listen", "127.0.0.1:0"], words].concat();
     Server::start(command_of(dir, home, &words).stdout(Stdio::piped()), "pair")
@@ -163,7 +163,7 @@ fn run_with_input(dir: &TestDir, home: &str, words: &[&str], input: &str) -> Out
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("the command");
     let mut stdin = child.stdin.take().expect("standard input");
-    // A command that refuses its options does not read it.
+    // A command that refuses its options does not read its input.
     let _ = std::io::Write::write_all(&mut stdin, input.as_bytes());
     drop(stdin);
     child.wait_with_output().expect("the command")
@@ -278,7 +278,7 @@ fn a_code_that_nobody_types_expires() {
     }
 }
 
-/// The near side reaches the far one through a translator of addresses, as behind a NAT.
+/// The near side reaches the far side through NAT.
 #[test]
 fn a_side_behind_a_translator_of_addresses_is_paired() {
     let dir = TestDir::new("pair-nat");
@@ -303,10 +303,10 @@ fn a_side_behind_a_translator_of_addresses_is_paired() {
             let _ = to.map(|to| inside.send_to(&buffer[..length], to));
         }
     });
-    // The text of the QR code, with the address of the translator.
+    // The text of the QR code, with the address of the NAT.
     let code = format!("ropewalk:{}@{at}", code_of(&server));
     let near = ["pair", "-", "--as", "server", "--json"];
     let near = document(&run_with_input(&dir, "near", &near, &code));
-    // It stores the address at which the far side answered.
+    // It stores the address from which the far side answered.
     assert_eq!((&near["name"], &near["addresses"]), (&"server".into(), &serde_json::json!([at])));
 }

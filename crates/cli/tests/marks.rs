@@ -7,16 +7,16 @@ use std::fs;
 use crate::support::{TestDir, can_emulate, lateness};
 use serde_json::Value;
 
-/// Suspensions of the machine up to this length do not overflow a queue of as many round trips.
+/// Suspensions of the machine up to this length do not overflow a queue of that many round trips.
 const LATEST_S: f64 = 0.1;
 
-/// What was seen of a transfer of ten seconds over two links.
+/// Observations from a transfer of ten seconds over two links.
 struct Seen {
-    /// Packets with data that were lost. Packets without data are not marked, so that a queue may drop some.
+    /// Lost packets with data. Packets without data are not marked, so a queue may drop some of them.
     lost: u64,
     /// Packets that the queues of the links towards the receiver marked.
     marked: u64,
-    /// How late the emulator was, seconds.
+    /// Maximum lateness of the emulator, seconds.
     late_s: f64,
 }
 
@@ -64,9 +64,8 @@ fn transfer(name: &str, queue: &str, sealed: bool, options: &str) -> Seen {
     }
 }
 
-// A sender that did not slow down would fill the queues, which then drop packets that they marked before. The
-// links are slow, so that any machine fills them. docs/decisions/ecn.md compares the rates with marks and
-// without.
+// A sender that did not slow down would fill the queues, which would then drop packets. The links are slow,
+// so that any machine can fill them. docs/decisions/ecn.md compares the rates with marks and without.
 #[test]
 fn where_queues_mark_a_live_sender_slows_down_before_they_drop() {
     if !can_emulate() {
@@ -95,7 +94,7 @@ fn where_queues_mark_a_live_sender_slows_down_before_they_drop() {
     }
 }
 
-// A dual queue tells by the codepoint whether a sender is scalable: ECT(1) is marked after a millisecond, ECT(0) by a
+// A dual queue uses the codepoint to identify scalable senders: ECT(1) is marked after a millisecond, ECT(0) by a
 // controller that aims at 15 ms. Prague keeps sending while it is marked, and loses nothing.
 #[test]
 fn a_live_prague_sender_is_marked_often_by_a_dual_queue_and_loses_next_to_nothing() {

@@ -24,7 +24,8 @@ queue_down = "30 kB"
 loss = 0.03
 "#;
 
-/// Measures over these links. None, with a note, if the emulator was too late for any statement.
+/// Measures over these links. Returns `None`, with a note, if the emulator was too late for a
+/// result.
 fn measure(dir: &TestDir, scenario: &str) -> Option<Value> {
     fs::write(dir.file("links.toml"), scenario).expect("written");
     let (near, far) = (dir.key("near"), dir.key("far"));

@@ -12,11 +12,11 @@ use std::time::{Duration, Instant};
 use crate::support::{TestDir, can_emulate, noise};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_ropewalk");
-/// No transfer here takes this long, unless the connection is broken.
+/// No transfer takes this long, unless the connection is broken.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Hosts `a` and `b`, and the router `r` between them, in separate namespaces. The router forwards 20 Mbit/s
-/// and sends nothing of its own, ICMP included.
+/// and does not send packets itself, not even ICMP.
 struct Hosts {
     prefix: String,
 }
@@ -53,7 +53,8 @@ impl Hosts {
         Some(hosts)
     }
 
-    /// 20 Mbit/s, datagram by datagram: batches that the kernel would segment later are segmented here.
+    /// Limits the rate to 20 Mbit/s per datagram: batches that the kernel would segment later are
+    /// segmented here.
     fn shape(&self, host: &str, device: &str) {
         let limits = ["rate", "20mbit", "burst", "10000", "latency", "30ms"];
         let words = [&["tc", "qdisc", "add", "dev", device, "root", "tbf"], &limits[..]].concat();
@@ -85,7 +86,7 @@ impl Hosts {
         assert!(ip(&["-n", &self.name("b"), "link", "set", "e0", "mtu", &mtu.to_string()]));
     }
 
-    /// Packets that the router could not forward whole, and those that it fragmented.
+    /// Packets that the router could not forward unfragmented, and packets that it fragmented.
     fn troubles(&self) -> (u64, u64) {
         let shown = self.command("r", &["cat", "/proc/net/snmp"]).output().expect("cat");
         let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
@@ -168,7 +169,7 @@ fn a_file_crosses_a_link_that_carries_less_and_says_nothing() {
         let before = hosts.troubles();
         transfer(&dir, &hosts, sealed, || {});
         let after = hosts.troubles();
-        // Probes were dropped, and nothing had to be fragmented.
+        // Probes were dropped, and no packet had to be fragmented.
         assert!(after.0 > before.0, "{mtu} B");
         assert!(after.0 - before.0 < 60, "{mtu} B: {} packets were too long", after.0 - before.0);
         assert_eq!(after.1, before.1, "{mtu} B");
@@ -199,6 +200,6 @@ fn a_file_crosses_a_link_that_loses_long_packets_without_looking_at_them() {
         thread::sleep(Duration::from_millis(1500));
         hosts.set_mtu_of_b(1300);
     });
-    // The router did not know the smaller MTU, so fragmentation by IP would not have helped.
+    // The router did not know the smaller MTU, so IP fragmentation would not have helped.
     assert_eq!(hosts.troubles(), before);
 }

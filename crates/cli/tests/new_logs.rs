@@ -1,11 +1,11 @@
-//! `ropewalk new --from` with logs of rates: the scenario that it writes runs, and carries what the log says.
+//! `ropewalk new --from` with rate logs: the written scenario runs, and carries the rates of the log.
 
 use std::fmt::Write;
 use std::fs;
 
 use crate::support::TestDir;
 
-/// Rates of a drive, kbit/s for each second: waves, and a tunnel.
+/// Rates of a drive, kbit/s for each second: waves, with a tunnel.
 fn drive(seconds: u32) -> Vec<u32> {
     let rate = |s: u32| if s % 30 < 3 { 0 } else { 2_000 + 1_500 * (s % 7) + 400 * (s % 11) };
     (5..seconds + 5).map(rate).collect()
@@ -49,7 +49,7 @@ fn the_scenario_of_two_logs_carries_about_their_mean_rates() {
         said.contains("bus.log: 4G/LTE bandwidth log") && said.contains("90 s, mean"),
         "{said}"
     );
-    // Headers and the time after an outage cost some of it.
+    // Headers and the time after an outage reduce the goodput.
     let carried = goodput(&dir, "bus.toml") / mean_bps(&rates);
     assert!((0.8..1.0).contains(&carried), "{carried}");
     let both = [
@@ -101,7 +101,7 @@ fn what_is_no_log_is_refused_with_its_place_and_the_formats() {
     refused(&["new", "--from", "wifi-lte", "--unit", "Mbit/s"], &["--unit", "logs of rates"]);
     refused(&["new", "--from", "back.csv", "--unit", "furlong"], &["furlong", "Mbit/s"]);
     refused(&["new", "--from", "back.csv", "--where", "run"], &["COLUMN=VALUE"]);
-    // Places that take a trace, or records of other programs, name the command that takes logs.
+    // Options for traces or records of other programs refer to the command for logs.
     refused(&["run", "path.toml"], &["back.csv:1", "ropewalk new --from back.csv"]);
     refused(&["measure", "--from-iperf3", "back.csv"], &["ropewalk new --from"]);
     refused(&["measure", "--from-ping", "back.csv"], &["ropewalk new --from"]);

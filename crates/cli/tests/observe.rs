@@ -14,7 +14,7 @@ use crate::support::{TestDir, noise};
 use serde_json::Value;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_ropewalk");
-/// How long a program may take on a busy machine.
+/// Maximum time of a program on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A receiver that can be observed. It is killed when this value is dropped.
@@ -172,7 +172,7 @@ fn metrics_and_status_show_what_a_receiver_received() {
     assert_eq!(left, 0, "the socket of a killed command is removed");
 }
 
-/// Every metric that the Grafana board queries exists, and every metric that exists is in the guide.
+/// Every metric that the Grafana board queries exists, and every existing metric is in the guide.
 fn the_board_and_the_guide_know_the_metrics(metrics: &str) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let read = |file: &str| fs::read_to_string(root.join(file)).expect(file);
@@ -194,7 +194,7 @@ fn the_board_and_the_guide_know_the_metrics(metrics: &str) {
 #[test]
 fn the_json_stream_has_a_start_intervals_events_and_an_end() {
     let observed = Observed::start("observe-stream", &["--json-stream"]);
-    // Enough data for an interval in the middle.
+    // Enough data for several intervals.
     fs::write(observed.dir.file("a.bin"), noise(200_000)).expect("a file");
     let output = observed.send("a.bin", &["--json-stream"]);
     let lines = |bytes: &[u8]| -> Vec<Value> {
@@ -330,13 +330,13 @@ fn connections_without_the_token_are_closed_soon_and_keep_nobody_out() {
     owner.write_all(head.as_bytes()).expect("it reads");
     let mut bytes = [0; 512];
     assert!(owner.read(&mut bytes).expect("events") > 0);
-    // Some send nothing, some a part of a request, some a request without the token.
+    // Some send nothing, some part of a request, some a request without the token.
     let mut strangers: Vec<TcpStream> = (0..60).map(|_| connect()).collect();
     for (stranger, text) in
         strangers.iter_mut().zip(["", head, "GET / HTTP/1.1\r\n"].iter().cycle())
     {
         let text = text.replace("?token=0123456789abcdef", "");
-        // Those that were evicted do not read it.
+        // Evicted ones do not read it.
         let _ = stranger.write_all(text.as_bytes());
     }
     let answer = request(&page, "GET /status?token=0123456789abcdef", "localhost", "*/*");

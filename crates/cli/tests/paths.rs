@@ -18,14 +18,15 @@ name = "lte"
 rate = "2 Mbit/s"
 rtt = "40 ms"
 "#;
-/// Prints how many bytes have left through the first device.
+/// Prints the number of bytes sent through the first device.
 const SENT: &str =
     "sent() { grep '{device1}:' /proc/net/dev | tr -s ' ' | sed 's/^ //' | cut -d ' ' -f 10; };";
-/// Bytes that a path in use carries quickly, and that heartbeats and probes of an unused path never reach.
+/// Bytes that a path in use carries quickly. Heartbeats and probes of an unused path never reach this
+/// number.
 const USED: u64 = 60_000;
 
-/// Measures for this many seconds while `meanwhile` runs at the sender. Returns the document, how many bytes left
-/// through the first device after that, and the notes.
+/// Measures for this many seconds while `meanwhile` runs at the sender. Returns the document, the bytes sent
+/// through the first device afterwards, and the notes.
 fn bench(
     name: &str,
     options: &str,

@@ -1,5 +1,5 @@
-//! Permissions that a receiver has set itself do not stop the next transfer. Needs root, because root's own receivers
-//! are never refused anything.
+//! Permissions that a receiver has set itself do not stop the next transfer. Needs root to start receivers as
+//! another user, because root's own receivers are never refused.
 
 #![cfg(target_os = "linux")]
 
@@ -13,7 +13,7 @@ use crate::transfer::{BINARY, HERE, NOBODY, TestHome, can_change_user, failed, g
 const FOLDER_MODES: [u32; 4] = [0o755, 0o555, 0o311, 0o000];
 const FILE_MODES: [u32; 4] = [0o644, 0o444, 0o200, 0o000];
 
-/// A receiver that runs as the user `nobody`.
+/// A receiver that runs as an unprivileged user.
 fn nobody(home: &TestHome, options: &[&str]) -> Server {
     let mut command = Command::new("setpriv");
     command.args(NOBODY).args([BINARY, "recv", "in", "--plain"]).args(options).args(HERE);
@@ -45,7 +45,7 @@ fn home(name: &str) -> TestHome {
     home
 }
 
-/// The receiver keeps its own access and nothing else.
+/// The receiver keeps its own access to files, and no other.
 fn assert_kept(home: &TestHome) {
     for folder in FOLDER_MODES {
         assert_eq!(mode(home, &format!("in/tree/{folder:o}")), folder | 0o500);
@@ -84,7 +84,8 @@ fn files_in_read_only_folders_are_replaced_where_that_is_permitted() {
     for name in &changed {
         fs::write(home.file(name), b"changed and longer than before").expect("root may");
     }
-    // Without --overwrite, what is read-only or exists stays. All of the reasons are permanent.
+    // Without --overwrite, read-only and existing entries stay unchanged. All of the reasons are
+    // permanent.
     let sent = home.send(&receiver, &["tree"], &["--preserve-modes"]);
     failed(&sent, 1, &["the folder is not writable", "4 entries were not sent"]);
     drop(receiver);

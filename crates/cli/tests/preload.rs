@@ -43,7 +43,7 @@ fn sockets_of_the_program_speak_sctp() {
     assert_eq!(shown.stdout(), "('127.0.0.1', 5000) 132\n");
 }
 
-/// Without the privilege, nothing runs; with it, the program does.
+/// Without the privilege, the program is not run; with it, it is.
 #[test]
 fn packets_over_ip_alone_need_a_privilege() {
     let dir = TestDir::new("preload-none");
@@ -68,7 +68,7 @@ fn packets_over_ip_alone_need_a_privilege() {
     assert!(said.contains("raw sockets are not permitted") && ended.stdout.is_empty(), "{said}");
 }
 
-/// The statuses are those of `env`, `nice` and `timeout`.
+/// The exit statuses are those of `env`, `nice` and `timeout`.
 #[test]
 fn a_program_that_cannot_be_run_has_a_status_of_its_own() {
     let dir = TestDir::new("preload-cannot-run");
@@ -91,7 +91,7 @@ fn a_program_that_cannot_be_run_has_a_status_of_its_own() {
     }
 }
 
-/// Programs of another group, whose loader ignores the library, and statically linked ones.
+/// Programs of another group, whose loader ignores the library, and statically linked programs.
 #[test]
 fn a_program_that_the_library_does_not_reach_is_noted_and_run() {
     let dir = TestDir::new("preload-no-effect");

@@ -1,5 +1,5 @@
-//! `ropewalk proxy` as people start it: refused command lines, and a page of thirty objects loaded through it
-//! by a real browser over emulated links.
+//! `ropewalk proxy` with realistic use: refused command lines, and a page of thirty objects that a real
+//! browser loads through it over emulated links.
 
 #![allow(clippy::disallowed_methods, reason = "waits for real programs, which take real time")]
 
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use crate::support::TestDir;
 use serde_json::Value;
 
-/// A public key without an owner.
+/// A public key that belongs to no peer.
 const KEY: &str = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAE=";
 
 #[test]
@@ -61,7 +61,8 @@ struct End {
 }
 
 impl End {
-    /// Starts `ropewalk proxy` with these arguments. `journal`: as systemd starts a service.
+    /// Starts `ropewalk proxy` with these arguments. `journal`: in the way systemd starts a
+    /// service.
     fn start(dir: &TestDir, name: &str, words: &[&str], journal: bool) -> Self {
         let log = dir.file(name);
         let stderr = File::create(&log).expect("a log");
@@ -101,7 +102,7 @@ impl End {
         address.parse().unwrap_or_else(|_| panic!("no address behind {what:?} in: {text}"))
     }
 
-    /// Ends it with SIGTERM, as systemd does; returns its status.
+    /// Ends it with SIGTERM, as systemd does. Returns its status.
     #[cfg(target_os = "linux")]
     fn stop(&mut self) -> i32 {
         let id = nix::unistd::Pid::from_raw(i32::try_from(self.child.id()).expect("a number"));
@@ -117,7 +118,7 @@ impl Drop for End {
     }
 }
 
-/// Requests a connection by SOCKS 5; returns the reply's code.
+/// Requests a connection by SOCKS 5. Returns the reply's code.
 fn socks_connect(proxy: SocketAddr, to: SocketAddr) -> (TcpStream, u8) {
     let SocketAddr::V4(to) = to else { panic!("{to} is no address of IPv4") };
     let mut socket = TcpStream::connect(proxy).expect("the near end");
@@ -182,7 +183,7 @@ fn a_confined_exit_serves_and_its_log_says_which_key_did_what() {
     assert!(text.contains("system calls restricted by seccomp"), "{text}");
 }
 
-/// The first event of a JSON log with this message. Every line has to be a JSON object.
+/// The first event of a JSON log with this message. Every line must be a JSON object.
 fn event(log: &str, message: &str) -> Value {
     let events = log.lines().map(|line| {
         serde_json::from_str::<Value>(line).unwrap_or_else(|error| panic!("{error}: {line}"))
@@ -192,8 +193,8 @@ fn event(log: &str, message: &str) -> Value {
     events.swap_remove(at.unwrap_or_else(|| panic!("no {message:?} in: {log}")))
 }
 
-/// A killed exit whose port is closed is told from one that is silent: the connections of the first one are reset soon,
-/// and those of the second one continue.
+/// A killed exit, whose port is closed, is distinguished from a silent one: connections of the former are reset
+/// soon, and those of the latter continue.
 #[cfg(target_os = "linux")]
 #[test]
 fn connections_survive_a_silent_exit_and_are_reset_soon_after_it_was_killed() {
@@ -217,7 +218,7 @@ fn connections_survive_a_silent_exit_and_are_reset_soon_after_it_was_killed() {
         kill(id, signal).expect("it runs");
     };
     let mut bytes = [0; 5];
-    // Silent for longer than a killed exit takes to be noticed.
+    // Silent for longer than it takes to detect a killed exit.
     send(Signal::SIGSTOP);
     socket.write_all(b"heard").expect("it reads");
     std::thread::sleep(Duration::from_secs(18));
@@ -261,12 +262,13 @@ fn under_systemd_lines_have_priorities_and_no_times_and_a_stopped_exit_has_statu
 /// Number of objects of the page.
 const OBJECTS: u32 = 30;
 
-/// A page whose title, once everything has loaded, shows the milliseconds taken and the number of objects.
+/// A page whose title, once everything has loaded, shows the elapsed milliseconds and the number of
+/// objects.
 fn write_page(at: &Path) {
     fs::create_dir_all(at).expect("a directory");
     let mut page = "<!doctype html><title>page</title><body>".to_owned();
     for i in 0..OBJECTS {
-        // 4 to 60 kB, as on today's pages: many objects are small.
+        // 4 to 60 kB, as on current pages: many objects are small.
         let bytes = [4_000, 10_000, 20_000, 30_000, 40_000, 60_000][i as usize * 7 % 6];
         let mut text = String::new();
         let mut state = u64::from(i) + 1;
@@ -317,7 +319,7 @@ fn is_there(word: &str) -> bool {
     Command::new(word).arg("--version").output().is_ok_and(|done| done.status.success())
 }
 
-/// The times of one variant in milliseconds, sorted; all objects have to have loaded.
+/// The times of one variant in milliseconds, sorted. All objects must have loaded.
 fn times(output: &str, way: &str) -> Vec<u64> {
     let lines = output.lines().filter_map(|line| line.strip_prefix(way));
     let mut times: Vec<u64> = lines

@@ -1,4 +1,4 @@
-//! Who may send to a receiver without options, and the refusals of options that do not fit.
+//! Access to a receiver without options, and refusals of incompatible options.
 
 use std::fs;
 

@@ -125,7 +125,7 @@ fn a_comparison_with_a_failed_run_shows_the_others_and_exits_with_1() {
 fn a_reader_that_closes_the_pipe_early_changes_no_exit_status() {
     let dir = TestDir::new("closed-pipe");
     for (words, status) in [("run scenarios/wifi-lte.toml", 0), ("run nosuch.toml", 2)] {
-        // The reader has gone before the command writes.
+        // The reader ends before the command writes.
         let line = format!(
             "{{ sleep 0.2; {} {words} 2>&1; echo $? >status; }} | true; cat status",
             env!("CARGO_BIN_EXE_ropewalk")

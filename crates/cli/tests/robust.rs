@@ -1,4 +1,4 @@
-//! `benches/live/robust.py` at a size suitable for a test. Needs Linux, root, /dev/net/tun and Python;
+//! `benches/live/robust.py`, shortened for a test. Needs Linux, root, /dev/net/tun and Python;
 //! otherwise says so and passes.
 #![cfg(target_os = "linux")]
 

@@ -1,4 +1,4 @@
-//! `--secrets-file`: authenticated chunks between `bench`, `send` and `recv` in the clear.
+//! `--secrets-file`: authenticated chunks between `bench`, `send` and `recv` without sealing.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::support::{TestDir, noise};
 
-/// Longer than any note takes to appear.
+/// Longer than it takes for any note to appear.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A program whose notes are read while it runs.
@@ -39,7 +39,7 @@ impl Noted {
         }
     }
 
-    /// The command that it prints for the other side, as words after `ropewalk`, with these files.
+    /// The printed command for the other side, as words after `ropewalk`, with these files.
     fn line(&self, other: &str, file: &str) -> Vec<String> {
         let line = self.note(&format!("ropewalk {other}"));
         let words = line.split_whitespace().skip_while(|word| *word != "ropewalk").skip(1);
@@ -77,7 +77,7 @@ impl Home {
         Noted::start(&mut self.command(&[&words[..], more].concat()))
     }
 
-    /// Runs a command that is given a secret file in place of the one that the server has printed.
+    /// Runs a command with another secret file instead of the one that the server has printed.
     fn run(&self, line: &[String], secrets: Option<&str>, more: &[&str]) -> Output {
         let mut words: Vec<&str> = Vec::new();
         let mut line = line.iter().map(String::as_str);
@@ -118,7 +118,7 @@ fn ends_with_the_same_secrets_measure_and_send_files() {
     assert_eq!(fs::read(home.0.file("in/file")).expect("it arrived"), noise(3_000_000));
 }
 
-/// Secrets are replaced one end after the other.
+/// Secrets are replaced at one end at a time.
 #[test]
 fn a_second_secret_of_the_file_is_accepted() {
     let home = Home::new("second");
@@ -156,7 +156,7 @@ fn an_end_with_another_secret_or_none_gets_no_answer_and_both_are_told() {
         receiver.note("without a valid code were discarded: does the peer have the same secrets");
         assert!(!home.0.file("in/file").exists());
     }
-    // A client with secrets does not talk to a server without them.
+    // A client with secrets refuses a server without them.
     let server = home.serve(&[]);
     let mut client = Noted::start(
         &mut home.command(

@@ -9,7 +9,7 @@ use crate::support::TestDir;
 
 const FILE: &str = "scenarios/wifi-lte.toml";
 
-/// With losses, so that seeds differ.
+/// A grid with losses, so that seeds differ.
 const GRID: [&str; 14] = [
     "sweep",
     FILE,
@@ -58,7 +58,7 @@ fn threads_and_shards_do_not_show_in_the_file() {
     assert_eq!(dir.left_behind(), files);
 }
 
-/// Complete lines of a file; none if it does not exist.
+/// Complete lines of a file. Empty if it does not exist.
 fn lines(dir: &TestDir, name: &str) -> Vec<String> {
     let text = fs::read_to_string(dir.file(name)).unwrap_or_default();
     let whole = text.rfind('\n').map_or("", |end| &text[..end]);
@@ -87,7 +87,7 @@ fn a_killed_sweep_goes_on_where_it_was_and_ends_with_the_same_bytes() {
         ["sweep", FILE, "--set", long, "--vary", vary, "--threads", "2", "--out", out]
     };
     dir.ropewalk(&words("whole.parquet")).good();
-    // Killed twice: the second time it resumes from a journal that it did not begin.
+    // Killed twice: the second time it resumes from a journal of another process.
     for finished in [3, 8] {
         let mut sweep = Command::new(env!("CARGO_BIN_EXE_ropewalk"))
             .args(words("cut.parquet"))
@@ -108,7 +108,7 @@ fn a_killed_sweep_goes_on_where_it_was_and_ends_with_the_same_bytes() {
         let row: serde_json::Value = serde_json::from_str(line).expect("a run");
         row["point"].as_u64().expect("its number")
     };
-    // Points are started in order: missing ones before the last finished one were running.
+    // Points are started in order, so missing ones before the last finished one were running.
     let last = journal[1..].iter().map(point).max().expect("points");
     assert!(last < kept as u64 + 2, "{kept} points are finished, but number {last} is");
     // Another sweep is refused for this file.
@@ -120,7 +120,7 @@ fn a_killed_sweep_goes_on_where_it_was_and_ends_with_the_same_bytes() {
     let bytes = |name: &str| fs::read(dir.file(name)).expect(name);
     assert!(bytes("cut.parquet") == bytes("whole.parquet"));
     assert_eq!(dir.left_behind(), ["cut.parquet", "whole.parquet"]);
-    // Once more: nothing is left to do, and the output is the same.
+    // In another run, nothing is left to do, and the output is the same.
     let again = dir.ropewalk(&words("cut.parquet")).good();
     assert!(again.stderr().contains("has all 30 runs"), "{}", again.stderr());
     assert_eq!(again.stdout(), resumed.stdout());
@@ -192,7 +192,7 @@ fn seeds_are_added_to_a_finished_sweep_and_a_kill_meanwhile_costs_nothing_else()
         (&document["points"][9]["runs"], document["seeds"].as_array().map(Vec::len)),
         (&5.into(), Some(5))
     );
-    // The same result as from all seeds at once, and as from two files that are merged.
+    // The same result as from a run with all seeds, and as from two merged files.
     let all = ["--means", "whole-means.parquet"];
     dir.ropewalk(&[&words("whole.parquet", "1")[..], &all].concat()).good();
     assert!(bytes("means.parquet") == bytes("whole-means.parquet"));

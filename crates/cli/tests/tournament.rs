@@ -33,7 +33,7 @@ fn a_tournament_plays_every_match_and_ranks_all_on_any_number_of_threads() {
         ["wifi-lte", "wifi-lte", "kuhn-2-200-45", "kuhn-2-200-45"]
     );
     assert_eq!(list(matches, "protocol"), ["cmt-sctp", "mptcp", "cmt-sctp", "mptcp"]);
-    // The papers' presets say nothing about TCP, so TCP's default preset replaces them.
+    // The papers' presets do not include TCP, so TCP's default preset replaces them.
     assert_eq!(list(matches, "preset"), ["rfc9260", "rfc8684", "paper-2013", "rfc8684"]);
     for one in matches.as_array().expect("a list") {
         assert_eq!(list(&one["entries"], "scheduler"), ["min-rtt", "lay", "round-robin"]);
@@ -106,7 +106,7 @@ fn drawn_scenarios_are_the_same_ones_for_everybody_and_ranked_by_their_paths() {
         assert!(text.contains(part), "no {part} in {text}");
     }
     assert!(!text.contains("test-2-0: "), "no table for each match: {text}");
-    // Each scenario can be run by itself, with the same result as in the tournament.
+    // Each scenario can be run separately, with the same result as in the tournament.
     let saved: Vec<&str> = json.iter().copied().chain(["--save", "drawn"]).collect();
     dir.ropewalk(&saved).good();
     for (i, name) in names.iter().enumerate() {
@@ -158,7 +158,7 @@ fn a_bundle_of_access_links_is_compared_with_each_link_alone_under_five_settings
         assert!((of_sum - goodput / (alone[0] + alone[1])).abs() < 1e-9, "{entry}");
         let returned = mean(&entry["return_share"]);
         assert!(returned > 0.001 && returned < 0.2, "{returned}");
-        // A packet that began before the interval counts entirely.
+        // A packet that began before the interval counts in full.
         assert!(mean(&entry["return_utilisation"]) <= 1.01, "{entry}");
         assert!(one["bandwidth_delay_bytes"].as_u64().expect("a number") > 1000);
     }

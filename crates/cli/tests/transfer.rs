@@ -104,7 +104,7 @@ fn files_and_folders_arrive_sealed_by_the_line_that_the_receiver_prints() {
     }
 }
 
-/// Makes the standard input descriptor 3 and executes its arguments, as systemd does for a service with a socket unit.
+/// Makes standard input descriptor 3 and executes its arguments, as systemd does for a service with a socket unit.
 #[cfg(target_os = "linux")]
 const PASS_SOCKET: &str = r#"exec 3<&0 </dev/null; LISTEN_PID=$$ LISTEN_FDS=1 exec "$@""#;
 
@@ -186,7 +186,7 @@ fn in_the_clear_over_two_paths_both_ends_write_documents_that_agree() {
     }
     assert_eq!(sent["start"]["connected"].as_array().map(Vec::len), Some(2));
     assert_eq!(received["end"]["sum_received"]["bytes"], 5_000_000);
-    // Frames and the list of files add to that.
+    // Frames and the list of files are included.
     let on_paths = sent["end"]["sum_sent"]["bytes"].as_u64().expect("a number");
     assert!((5_000_000..5_100_000).contains(&on_paths), "{on_paths}");
     let intervals = sent["intervals"].as_array().expect("intervals");
@@ -255,7 +255,7 @@ fn a_receiver_that_was_killed_is_waited_for() {
     let mut sender = home.sender(&receiver, &["large"], &["--json"]);
     let sender = sender.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("send");
     wait_for_part(&home, LARGE as u64 / 4);
-    // Killed, not asked to end.
+    // The receiver is killed, without a chance to clean up.
     drop(receiver);
     assert!(!home.file("in/large").exists(), "it was killed too late");
     let mut receiver = home.receiver(&["in", "--once", "--listen", &address]);
@@ -434,7 +434,7 @@ fn a_receiver_that_is_stopped_ends_with_0() {
     }
 }
 
-/// Arguments of `setpriv` for the user `nobody`.
+/// Arguments of `setpriv` for an unprivileged user.
 #[cfg(target_os = "linux")]
 pub const NOBODY: [&str; 3] = ["--reuid=65534", "--regid=65534", "--clear-groups"];
 
@@ -449,8 +449,8 @@ pub fn can_change_user() -> bool {
     can
 }
 
-/// A file that the receiver's user may not write fails alone, and the receiver continues. Needs root, to change
-/// the user.
+/// If the receiver's user may not write a file, only this file fails, and the receiver continues. Needs root to
+/// change the user.
 #[cfg(target_os = "linux")]
 #[test]
 fn folders_of_another_owner_fail_as_entries_and_others_are_served() {
@@ -502,7 +502,7 @@ fn a_full_disk_loses_nothing_and_goes_on_when_there_is_room() {
     }
     let full = std::panic::catch_unwind(|| {
         home.write("large", &noise(9_000_000));
-        // Without --once it continues for other senders; with it, the single sender has failed.
+        // Without --once it continues for other senders. With it, the single sender has failed.
         let mut receiver = home.receiver(&[&["in"], &HERE[..]].concat());
         let sent = home.send(&receiver, &["large"], &[]);
         let hints =
@@ -534,7 +534,7 @@ fn grow(home: &TestHome) {
     assert!(command.status().expect("mount").success());
 }
 
-/// The examples of the help, with addresses and keys that exist here.
+/// The examples of the help, with addresses and keys that exist on this machine.
 fn example(line: &str, addresses: &[String; 2], key: &str) -> Vec<String> {
     let line = line.replace("192.0.2.7", &addresses[0]).replace("198.51.100.7", &addresses[1]);
     let line = line.replace("127.0.0.1 --plain", &format!("{} --plain", addresses[0]));

@@ -45,7 +45,7 @@ fn limits_promises_and_the_least_buffer_are_shown_and_in_the_document() {
     let simulated = &document["reach"]["simulated"];
     let share = |trial: &str| simulated[trial]["share"]["mean"].as_f64().expect("a share");
     assert!(share("least") >= 0.6 && share("less") < 0.6, "{simulated}");
-    // `run` with this buffer gives what the document promises.
+    // `run` with this buffer reaches the goodput of the document.
     let bytes = &simulated["least"]["receive_buffer_bytes"];
     let buffer = format!("transfer.receive_buffer={bytes}B");
     let words = ["compare", "two.toml", "--set", &buffer, "--seeds", "2", "--schedulers", "lay"];

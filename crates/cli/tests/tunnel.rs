@@ -26,11 +26,11 @@ use serde_json::Value;
 use crate::support::{TestDir, can_emulate, noise};
 
 pub const BINARY: &str = env!("CARGO_BIN_EXE_ropewalk");
-/// Nothing here takes this long, unless it is broken.
+/// No step takes this long, unless something is broken.
 pub const PATIENCE: Duration = Duration::from_secs(60);
-/// Between two looks at something that is awaited.
+/// Interval between polls.
 pub const POLL: Duration = Duration::from_millis(50);
-/// How long an answer may take before the question is asked again.
+/// Timeout for an answer before the request is repeated.
 const ANSWER: Duration = Duration::from_millis(300);
 /// The client, the other client, the hub and the host.
 const HOSTS: [&str; 4] = ["c", "d", "h", "i"];
@@ -43,7 +43,7 @@ pub const HOST: &str = "192.0.2.2";
 const INNER_HUB: &str = "10.88.0.1";
 const INNER_HUB_V6: &str = "fd88::1";
 
-/// The namespaces, which end with this value.
+/// The namespaces, which are removed when this is dropped.
 pub struct Hosts {
     prefix: String,
     pub dir: TestDir,
@@ -144,7 +144,8 @@ impl Hosts {
         self.start("c", &[&words[..], &dns, more].concat())
     }
 
-    /// Starts a hub, a client with these words, and an echo server behind the hub. Returns the first two when it answers.
+    /// Starts a hub, a client with these words, and an echo server behind the hub. Returns the first two once it
+    /// answers.
     pub fn bring_up(&self, more: &[&str]) -> (Tunnel, Tunnel) {
         let (client, hub) = (self.dir.key("client.key"), self.dir.key("hub.key"));
         echo(self, "i");
@@ -164,7 +165,7 @@ impl Hosts {
         self.spawn("c.log", &mut command)
     }
 
-    /// Starts the other client, whose key is admitted as well.
+    /// Starts the other client, whose key is also admitted.
     pub fn connect_other(&self, hub: &str) -> Tunnel {
         let words = ["up", "--key", "other.key", "--peer", hub, "--to", "100.100.0.2", "--no-dns"];
         self.start("d", &words)
@@ -176,7 +177,8 @@ impl Hosts {
         self.inside(from, || ask(to).is_some())
     }
 
-    /// Whether an echo server answers the client, and saw an address of a link: outside of the tunnel.
+    /// Whether an echo server answers the client and saw the address of a link, so that the packet was
+    /// outside of the tunnel.
     pub fn answers_outside(&self, to: &str) -> bool {
         let to = SocketAddr::new(to.parse().expect("an address"), ECHO);
         let of_links = ["198.51.100.1", "203.0.113.1"].map(|link| link.parse().ok());
@@ -253,7 +255,7 @@ impl Hosts {
         }
     }
 
-    /// Waits until a tunnel has said this.
+    /// Waits until a tunnel has logged these words.
     pub fn wait_for_words(&self, tunnel: &Tunnel, words: &str) {
         let start = Instant::now();
         while !tunnel.said().contains(words) {
@@ -262,7 +264,7 @@ impl Hosts {
         }
     }
 
-    /// Lets pass the time after which the programs have acted on a change.
+    /// Waits for the time after which the programs have reacted to a change.
     pub fn pause(&self) {
         thread::sleep(Duration::from_millis(700));
     }
@@ -309,7 +311,7 @@ fn ask(to: SocketAddr) -> Option<IpAddr> {
     String::from_utf8_lossy(&answer[..size]).parse().ok()
 }
 
-/// Tells each peer its address, until the test ends.
+/// Returns to each peer its address, until the test ends.
 pub fn echo(hosts: &Hosts, host: &str) {
     for any in ["0.0.0.0", "::"] {
         let address = SocketAddr::new(any.parse().expect("an address"), ECHO);
@@ -383,7 +385,7 @@ fn a_client_reaches_the_internet_through_the_hub_and_everything_is_undone() {
     let links = hosts.links("tunnel up");
     assert!(links.iter().all(|link| ["l1", "l2"].contains(&link.as_str())), "{links:?}");
     carry_much(&hosts);
-    // The figures are a second old at most.
+    // The figures are at most a second old.
     let carried = || hosts.metric("ropewalk_tunnel_data_bytes_total{direction=\"sent\"}") > 4e6;
     hosts.wait_for("counted", carried);
     assert!(hosts.metric("ropewalk_tunnel_clients") > 0.0);
@@ -395,7 +397,7 @@ fn a_client_reaches_the_internet_through_the_hub_and_everything_is_undone() {
     assert_eq!(forwards.expect("a value").trim(), "0");
 }
 
-/// Sends some megabytes by TCP through the tunnel, which must arrive unchanged.
+/// Sends some megabytes by TCP through the tunnel. They must arrive unchanged.
 pub fn carry_much(hosts: &Hosts) {
     let bytes = noise(4_000_000);
     let listener = hosts.inside("i", || TcpListener::bind((HOST, ECHO)).expect("a free port"));

@@ -1,4 +1,4 @@
-//! Configurations of a tunnel that are refused, and new ones.
+//! Refused configurations of a tunnel, and new ones.
 #![cfg(target_os = "linux")]
 
 use std::fs;
@@ -42,9 +42,9 @@ fn a_new_configuration_is_one_that_the_command_takes() {
     read_by("serve", "./hub.toml", &dir);
 }
 
-/// Checks that a command takes the options of a file.
+/// Checks that a command accepts the options of a file.
 fn read_by(command: &str, file: &str, dir: &TestDir) {
-    // The first thing after all options are read is the key, which is missing.
+    // After all options are read, the first error is the missing key.
     let run = dir.ropewalk_apart(&["tunnel", command, file, "--key", "no.key"]);
     assert!(run.is_none_or(|run| run.status() == 2 && run.stderr().contains("no.key")), "{file}");
 }

@@ -1,5 +1,5 @@
-//! A hub and clients that do what no `ropewalk tunnel up` does, and limits of what a client may carry. Needs Linux and root;
-//! otherwise says so and passes.
+//! A hub with clients that behave differently from `ropewalk tunnel up`, and limits on the data of a client. Needs
+//! Linux and root; otherwise says so and passes.
 #![cfg(target_os = "linux")]
 #![allow(clippy::disallowed_methods, reason = "waits for real programs, which take real time")]
 
@@ -23,10 +23,10 @@ use serde_json::Value;
 use crate::support::can_emulate;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_ropewalk");
-/// Nothing here takes this long, unless it is broken.
+/// No step takes this long, unless something is broken.
 const PATIENCE: Duration = Duration::from_secs(60);
 const ANSWER: Duration = Duration::from_secs(2);
-/// Bytes of the packets that are echoed.
+/// Size of the echoed packets, bytes.
 const ECHO_LENGTH: usize = 128;
 /// Ports of the server: one that answers, and one that only counts.
 const ECHO: u16 = 7;
@@ -44,7 +44,7 @@ struct Test {
 }
 
 impl Test {
-    /// None, with a note, if the system does not permit it.
+    /// Starts the hub. `None`, with a note, if the system does not permit it.
     fn new(clients: usize, entry: &str) -> Option<Self> {
         if !can_emulate() {
             return None;
@@ -98,7 +98,7 @@ fn refused(hub: &Hub, reason: &str) -> u64 {
     all.iter().find(|it| it["reason"] == reason).and_then(|it| it["packets"].as_u64()).unwrap_or(0)
 }
 
-/// The status is published once a second.
+/// Waits for a condition. The status is published once a second.
 async fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
     let start = Instant::now();
     while !is_so() {
@@ -122,7 +122,7 @@ fn udp(from: IpAddr, to: Ipv4Addr, port: u16, bytes: usize) -> Vec<u8> {
     packet
 }
 
-/// Asks the echo server once. Returns what comes.
+/// Sends one request to the echo server. Returns the answer.
 async fn ask(client: &Client) -> Option<Bytes> {
     client.send([udp(client.address, SERVER_ADDRESS, ECHO, 100)]).await.expect("sent");
     client.receive(ANSWER).await
@@ -138,7 +138,7 @@ async fn echoes(client: &Client) -> bool {
     false
 }
 
-/// Waits until the echo server answers a client: a machine with much other work may lose packets, or delay them.
+/// Waits until the echo server answers a client. A busy machine may lose or delay packets.
 async fn goes_on(hub: &Hub, client: &Client) {
     let start = Instant::now();
     while !echoes(client).await {
@@ -165,7 +165,8 @@ fn a_client_that_has_used_its_volume_up_is_told_and_a_restart_gives_it_no_other(
             assert!(answers * each < quota && lost < 20, "{answers} answers, {lost} lost");
         }
         assert!((answers + lost + 2) * each > quota, "{answers} answers, {lost} lost");
-        // The first packet beyond the volume was answered at once, and another one is after a second.
+        // The first packet beyond the volume was answered immediately. The next answer comes after a
+        // second.
         tokio::time::sleep(Duration::from_millis(1100)).await;
         client.send([udp(client.address, SERVER_ADDRESS, ECHO, 100)]).await?;
         let answer = client.receive(ANSWER).await.expect("an answer");
@@ -349,7 +350,7 @@ fn packets_that_a_client_may_not_send_are_counted_by_their_reasons_and_reach_nob
         for ((_, reason), before) in wrong.iter().zip(before) {
             *expected.entry(reason).or_insert(before) += 1;
         }
-        // The hub's own kernel may send some to the device as well.
+        // The hub's own kernel may also send packets to the device.
         for (reason, packets) in expected {
             wait_for(&format!("{packets} times {reason}"), || refused(hub, reason) >= packets)
                 .await;
@@ -385,7 +386,8 @@ fn a_client_with_many_flows_takes_little_memory_of_the_hub() {
         let (client, other) = (connect(hub, 0).await, connect(hub, 1).await);
         goes_on(hub, &other).await;
         let before = hub.memory()?;
-        // Each slot and generation, with numbers far apart: nothing that a packet could wait for ever arrives.
+        // All slots and generations, with numbers far apart, so that the packets that others wait for never
+        // arrive.
         for number in 0..20_000_u32 {
             let ordered = 1 << 18;
             let header = number.wrapping_mul(0x9E37_79B1) & !ordered | ordered;
@@ -398,7 +400,8 @@ fn a_client_with_many_flows_takes_little_memory_of_the_hub() {
         }
         client.association.flushed().await;
         let growth = hub.memory()?.saturating_sub(before);
-        // Twice the receive buffer, what the core holds, and its queue (docs/decisions/memory-bounds.md).
+        // Twice the receive buffer, the data held by the core, and its queue
+        // (docs/decisions/memory-bounds.md).
         assert!(growth < 48 << 20, "{growth} B");
         goes_on(hub, &other).await;
         Ok(())

@@ -1,4 +1,4 @@
-//! Tunnels that carry nothing: how often they wake up, and that they still notice at once what other programs change. Needs
+//! Idle tunnels: how often they wake up, and that they still notice immediately what other programs change. Needs
 //! Linux and root; otherwise says so and passes.
 #![cfg(target_os = "linux")]
 #![allow(clippy::disallowed_methods, reason = "waits for real programs, which take real time")]
@@ -11,15 +11,17 @@ use crate::tunnel::{Hosts, POLL, Tunnel};
 
 /// Time over which wake-ups are counted.
 const WINDOW: Duration = Duration::from_secs(10);
-/// Most wake-ups in this time: a task that does something once a second, or more often, exceeds it.
+/// Maximum number of wake-ups in this time. A task that runs once a second or more often exceeds
+/// it.
 const WAKE_UPS_MAX: u64 = 10;
-/// Windows of which one must be that quiet. Every 30 s, each path has a heartbeat, which costs some wake-ups at both ends.
+/// Number of windows. One of them must be that quiet: every 30 s, each path has a heartbeat, which costs some
+/// wake-ups at both ends.
 const WINDOWS: usize = 6;
-/// A third of the time after which the programs look for changes without a notification.
+/// A third of the interval at which the programs look for changes without a notification.
 const NOTICED: Duration = Duration::from_secs(10);
 
 impl Tunnel {
-    /// How often its threads have waited for something.
+    /// Number of times that its threads have waited.
     fn wake_ups(&self) -> u64 {
         let tasks = fs::read_dir(format!("/proc/{}/task", self.child.id())).expect("it runs");
         let of = |status: String| {
@@ -55,7 +57,7 @@ fn an_idle_client_and_its_hub_sleep_and_their_status_is_new_all_the_same() {
     }
 }
 
-/// Waits for less than the time after which something is looked at without a notification.
+/// Waits for less than the interval at which changes are noticed without a notification.
 fn wait_briefly(what: &str, mut is_so: impl FnMut() -> bool) {
     let start = Instant::now();
     while !is_so() {
@@ -74,7 +76,7 @@ fn an_idle_tunnel_notices_at_once_what_other_programs_change() {
     hosts.join(["c", "l9", "198.18.9.1/30"], ["h", "l9", "198.18.9.2/30"]);
     hosts.ip("c", &["route", "add", "default", "via", "198.18.9.2", "metric", "900"]);
     wait_briefly("used", || said("link l9 up"));
-    // The hub's end of it forwards, also after another program has told it not to.
+    // The hub's end of it forwards, even after another program has disabled forwarding.
     let value = "/proc/sys/net/ipv4/conf/l9/forwarding";
     let forwards =
         || hosts.inside("h", || fs::read_to_string(value)).is_ok_and(|value| value.trim() == "1");
@@ -88,7 +90,7 @@ fn an_idle_tunnel_notices_at_once_what_other_programs_change() {
     hosts.ip("c", &["link", "set", "l9", "down"]);
     wait_briefly("down", || said("link l9 down: the interface is down"));
     hosts.ip("c", &["link", "del", "l9"]);
-    // Another program writes the name servers: into the file, and a new one in its place.
+    // Another program writes the name servers, into the file and into a new file that replaces it.
     let file = hosts.dir.file("resolv.conf");
     for (into, number) in [(true, 1), (false, 2), (true, 3)] {
         wait_briefly("set", || hosts.name_servers().contains("9.9.9.9"));

@@ -1,5 +1,5 @@
-//! Rules of a tunnel's links: links that fail and return, backups, and caps. Needs Linux and root; otherwise says so and
-//! passes.
+//! Rules about a tunnel's links: links that fail and return, backups, and caps. Needs Linux and root; otherwise
+//! says so and passes.
 #![cfg(target_os = "linux")]
 
 use std::net::UdpSocket;
@@ -29,7 +29,7 @@ impl Hosts {
         bytes("rx") + bytes("tx")
     }
 
-    /// Puts a link of the client back, with its default route, which has gone with it.
+    /// Restores a link of the client with its default route, which was removed with it.
     fn put_back(&self, link: &str, way: &str, metric: &str) {
         self.ip("c", &["link", "set", link, "up"]);
         self.ip("c", &["route", "add", "default", "via", way, "metric", metric]);
@@ -39,12 +39,12 @@ impl Hosts {
     fn send_to_host(&self, count: usize) {
         self.inside("c", || {
             let socket = UdpSocket::bind("0.0.0.0:0").expect("a socket");
-            // Port 9 is closed: nothing answers but ICMP.
+            // Port 9 is closed, so the only answers are ICMP messages.
             (0..count).for_each(|_| drop(socket.send_to(&[0; 1000], (HOST, 9))));
         });
     }
 
-    /// Limits the rate of a link's device of the client.
+    /// Limits the rate of a device of the client.
     fn shape(&self, device: &str) {
         let limits = "rate 100mbit burst 32k latency 20ms";
         let shape =
@@ -85,7 +85,7 @@ fn a_backup_carries_data_only_while_the_other_link_is_down() {
     assert!(second > 4_000_000, "{second} B");
 }
 
-/// Checks that a status tells what a link has carried, and that its cap is used up.
+/// Checks that a status reports the data carried by a link, and that its cap is used up.
 fn assert_cap_is_shown(status: &Value) {
     let cap = &status["tunnel"]["caps"][0];
     let used = cap["used_bytes"].as_u64().expect("a count");
@@ -103,7 +103,8 @@ fn a_link_carries_no_more_than_its_cap_also_after_a_restart() {
     let (client, hub) = (hosts.dir.key("client.key"), hosts.dir.key("hub.key"));
     echo(&hosts, "i");
     let serve = hosts.serve(&[&client], &[]);
-    // The count of what a link carries is at most 10 ms old, in which an unlimited one carries megabytes.
+    // The count of a link's data is at most 10 ms old. In that time, an unlimited link would carry
+    // megabytes.
     hosts.shape("l1");
     let rules = ["--link", "l1 cap=10MB/month", "--link", "l2 use=backup cost=5"];
     let words = [&rules[..], &["--state-directory", "links"]].concat();
@@ -164,7 +165,7 @@ fn no_hub_is_asked_while_no_link_may_carry_data_and_the_tunnel_goes_on_with_the_
     hosts.wait_for("two links", || hosts.links_up("tunnel up").len() == 2);
     ["l1", "l2"].iter().for_each(|link| hosts.shape(link));
     (0..4).for_each(|_| carry_much(&hosts));
-    // Not by TCP, which would wait long for packets that are not carried.
+    // TCP would wait long for dropped packets.
     hosts.wait_for("both caps are used up", || {
         hosts.send_to_host(200);
         hosts.uses("tunnel up") == ["never", "never"]
@@ -175,7 +176,7 @@ fn no_hub_is_asked_while_no_link_may_carry_data_and_the_tunnel_goes_on_with_the_
     });
     let carried = || ["l1", "l2"].map(|link| hosts.carried(link)).iter().sum::<u64>();
     let before = carried();
-    // Each question waits for its answer for a while: eight seconds in all.
+    // Each request waits for its answer for a while, eight seconds in total.
     for _ in 0..25 {
         assert!(!hosts.answers("c", HOST), "carried over a link whose cap is used up");
     }
@@ -239,7 +240,7 @@ fn a_link_that_no_hub_can_be_reached_over_is_told_once_with_the_reason() {
     let (_serve, up) = hosts.bring_up(&[]);
     for (device, near, far) in [
         ("l4", "2001:db8:4::1/64", "2001:db8:4::2/64"),
-        // Its address of IPv4 comes later, as with DHCP.
+        // Its IPv4 address is added later, as with DHCP.
         ("l5", "2001:db8:5::1/64", "2001:db8:5::2/64"),
     ] {
         hosts.join(["c", device, near], ["h", device, far]);

@@ -8,9 +8,10 @@ use ropewalk_load::{Load, run};
 
 use crate::support::can_emulate;
 
-/// Most memory of the hub for an idle client, bytes.
+/// Maximum memory of the hub per idle client, bytes.
 const MEMORY_MAX: f64 = 65_536.0;
-/// Least fairness of the busy clients in each direction. `make bench-hub` measures longer, and wants 0.95.
+/// Minimum fairness of the busy clients in each direction. `make bench-hub` measures longer and requires
+/// 0.95.
 const FAIRNESS_MIN: f64 = 0.85;
 
 #[test]

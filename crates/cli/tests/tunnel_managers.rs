@@ -1,7 +1,7 @@
-//! A tunnel on a machine whose links systemd-networkd, NetworkManager or ifupdown manages: whatever these do with links, routes
-//! and rules, the tunnel carries packets afterwards, a closed kill switch stays closed, and nothing is left at the end. Needs
-//! what the tests of the units need, and the managers (`make name-managers` unpacks them below the target directory); otherwise
-//! says so and passes.
+//! A tunnel on a machine whose links are managed by systemd-networkd, NetworkManager or ifupdown. Whatever these
+//! change in links, routes and rules, the tunnel carries packets afterwards, a closed kill switch stays closed, and
+//! nothing is left at the end. Needs the requirements of the tests of the units, and the managers (`make
+//! name-managers` unpacks them below the target directory); otherwise says so and passes.
 #![cfg(target_os = "linux")]
 
 use std::fs;
@@ -21,17 +21,17 @@ const LINKS: [[&str; 4]; 2] = [
     ["l2", "203.0.113.1/30", "203.0.113.2", "200"],
 ];
 
-/// What manages the links of a machine.
+/// The program that manages the links of a machine.
 struct Manager {
     program: &'static str,
     /// A file of a link: its name below /etc, and its text.
     file: fn(&[&str; 4]) -> (String, String),
     start: &'static [&'static str],
-    /// What it does again with its links.
+    /// Commands by which it sets up its links again.
     changes: &'static [&'static [&'static str]],
 }
 
-/// It removes routes and rules of other programs when it is started again (`ManageForeignRoutes=`,
+/// It removes routes and rules of other programs when it is restarted (`ManageForeignRoutes=`,
 /// `ManageForeignRoutingPolicyRules=`).
 const NETWORKD: Manager = Manager {
     program: "lib/systemd/systemd-networkd",
@@ -121,7 +121,8 @@ impl Managed {
             let file = files.join("etc").join(&name);
             fs::create_dir_all(file.parent().expect("a directory")).expect("a new directory");
             fs::write(&file, text).expect("written");
-            // NetworkManager reads only files that nobody else can read, and systemd-networkd is another user.
+            // NetworkManager reads only files that no other user can read, and systemd-networkd runs as
+            // another user.
             let mode = if name.ends_with(".nmconnection") { 0o600 } else { 0o644 };
             fs::set_permissions(&file, fs::Permissions::from_mode(mode)).expect("an own file");
         }
@@ -150,7 +151,7 @@ impl Managed {
             &["nft", "list", "ruleset"],
         ];
         let shown = words.iter().map(|words| self.machine.shown(words)).collect::<String>();
-        // The order of equal routes, and those of link-local addresses, are those of the kernel.
+        // The order of equal routes, and link-local routes, depend on the kernel.
         let mut lines: Vec<_> = shown.lines().filter(|line| !line.contains("fe80::")).collect();
         lines.sort_unstable();
         lines.join("\n")
@@ -161,7 +162,7 @@ impl Managed {
         self.hosts.wait_for_answer(HOST, &[&self.serve]);
     }
 
-    /// Whether the traffic is in the tunnel, and the tunnel is not in itself.
+    /// Whether traffic uses the tunnel, and the tunnel's own packets do not.
     fn is_set_up(&self) -> bool {
         let way = |to: &str| self.machine.shown(&["ip", "route", "get", to]);
         way(HOST).contains("dev rw-home") && way("198.51.100.2").contains("dev l1")

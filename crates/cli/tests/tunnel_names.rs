@@ -1,5 +1,6 @@
-//! Name servers of a tunnel by what manages them on the client: systemd-resolved, openresolv, or the file. Needs Linux, root,
-//! and these programs (`make name-managers` unpacks them below the target directory); otherwise says so and passes.
+//! Name servers of a tunnel, with different managers on the client: systemd-resolved, openresolv, or the file.
+//! Needs Linux, root, and these programs (`make name-managers` unpacks them below the target directory); otherwise
+//! says so and passes.
 #![cfg(target_os = "linux")]
 #![allow(clippy::disallowed_methods, reason = "waits for real programs, which take real time")]
 
@@ -15,14 +16,15 @@ use nix::sys::signal::Signal;
 
 use crate::tunnel::{BINARY, HOST, HUB, Hosts, Tunnel, echo};
 
-/// What the name server behind the hub answers.
+/// The answer of the name server behind the hub.
 const ANSWER: [u8; 4] = [203, 0, 113, 99];
-/// The user `nobody`, as whom systemd-resolved runs here.
+/// The unprivileged user that runs systemd-resolved here.
 const NOBODY: u32 = 65534;
-/// How systemd-resolved is named as the name server (its stub).
+/// A file that names systemd-resolved as the name server (its stub).
 const STUB: &str = "nameserver 127.0.0.53\noptions edns0 trust-ad\nsearch .\n";
 
-/// Makes the machine of the client: /run and /etc are its own, as far as they are written. Further words are the command.
+/// Sets up the machine of the client, with private copies of the written parts of /run and /etc, and runs the
+/// remaining words.
 const MACHINE: &str = "set -e
 mount --bind \"$1/run\" /run
 mount -t overlay -o lowerdir=/etc,upperdir=\"$1/etc\",workdir=\"$1/work\" overlay /etc
@@ -30,7 +32,7 @@ mount -t overlay -o lowerdir=/etc,upperdir=\"$1/etc\",workdir=\"$1/work\" overla
 shift 2
 exec \"$@\"";
 
-/// Starts systemd-resolved: with its user, and without name servers of its own.
+/// Starts systemd-resolved with its user and without its own name servers.
 const RESOLVED: &str = "set -e
 mount --bind \"$1/run\" /run
 mount --bind \"$1/passwd\" /etc/passwd
@@ -43,7 +45,7 @@ struct Machine {
     hosts: Hosts,
     client: String,
     hub: String,
-    /// What is added to /usr.
+    /// Files added to /usr.
     programs: Option<PathBuf>,
 }
 
@@ -64,7 +66,7 @@ impl Machine {
         Some(Self { hosts, client, hub, programs: None })
     }
 
-    /// Its /etc/resolv.conf is a link to the stub of systemd-resolved.
+    /// Makes its /etc/resolv.conf a link to the stub of systemd-resolved.
     fn with_stub(self) -> Self {
         fs::write(self.hosts.dir.file("run/systemd/resolve/stub-resolv.conf"), STUB)
             .expect("written");
@@ -76,7 +78,7 @@ impl Machine {
         self.hosts.dir.file("etc/resolv.conf")
     }
 
-    /// The text of /etc/resolv.conf; none if it is a link.
+    /// The text of /etc/resolv.conf. `None` if it is a link.
     fn text(&self) -> Option<String> {
         let is_link = self.file().is_symlink();
         (!is_link).then(|| fs::read_to_string(self.file()).unwrap_or_default())
@@ -168,7 +170,7 @@ impl Machine {
         Some(resolved)
     }
 
-    /// Calls systemd-resolved, and returns its answer.
+    /// Calls systemd-resolved. Returns its answer.
     fn resolved(&self, method: &str, words: &[&str]) -> Option<String> {
         let mut send = Command::new("dbus-send");
         send.arg(format!("--bus={}", self.bus())).args(["--print-reply", "--reply-timeout=5000"]);
@@ -177,7 +179,7 @@ impl Machine {
         output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
-    /// What links of this machine have in systemd-resolved: their indexes, for each server and each domain.
+    /// Indexes of links with settings in systemd-resolved, one for each server and each domain.
     fn of_links(&self, property: &str) -> Vec<String> {
         let words = ["string:org.freedesktop.resolve1.Manager", &format!("string:{property}")];
         let answer = self.resolved("org.freedesktop.DBus.Properties.Get", &words);
@@ -195,7 +197,7 @@ impl Machine {
         String::from_utf8_lossy(&read.stdout).trim().to_owned()
     }
 
-    /// Whether a name has the address that the name server behind the hub gives, for a program that asks this server.
+    /// Whether a program that uses this server gets the address that the name server behind the hub returns.
     fn is_known_by(&self, server: &str) -> bool {
         let server = SocketAddr::new(server.parse().expect("an address"), 53);
         self.hosts.inside("c", || {
@@ -210,21 +212,21 @@ impl Machine {
     }
 }
 
-/// Where `make name-managers` unpacks the programs.
+/// Directory to which `make name-managers` unpacks the programs.
 pub fn name_managers() -> PathBuf {
     let target = std::env::var_os("CARGO_TARGET_DIR")
         .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target"), PathBuf::from);
     target.join("tools/name-managers")
 }
 
-/// Where the libraries of systemd-resolved are, which depend on the processor.
+/// Directory of the libraries of systemd-resolved, which depends on the processor.
 fn libraries() -> PathBuf {
     let all = fs::read_dir(name_managers().join("usr/lib")).into_iter().flatten().flatten();
     let mut all = all.map(|entry| entry.path().join("systemd"));
     all.find(|place| place.exists()).unwrap_or_default()
 }
 
-/// Answers questions for the address of any name, at the host behind the hub, until the test ends.
+/// Answers queries for the address of any name, at the host behind the hub, until the test ends.
 fn answer_names(hosts: &Hosts) {
     let socket = hosts.inside("i", || UdpSocket::bind((HOST, 53)).expect("a free port"));
     thread::spawn(move || {
@@ -246,7 +248,7 @@ fn answer_names(hosts: &Hosts) {
     });
 }
 
-/// A machine with systemd-resolved, which its programs ask; and a hub.
+/// A machine whose programs use systemd-resolved, and a hub.
 fn with_resolved() -> Option<(Machine, [Tunnel; 3])> {
     let machine = Machine::new()?.with_stub();
     let bus = machine.start_bus()?;
@@ -285,7 +287,7 @@ fn systemd_resolved_is_told_again_when_it_has_forgotten_the_servers() {
     machine.resolved("org.freedesktop.resolve1.Manager.RevertLink", &[&link]).expect("reverted");
     machine.hosts.wait_for("set again", is_set);
     resolved.end(Signal::SIGKILL);
-    // Where it keeps the servers while it is started again.
+    // The directory in which it keeps the servers across restarts.
     fs::remove_dir_all(machine.hosts.dir.file("run/systemd/resolve/netif")).expect("its state");
     let _resolved = machine.start_resolved("c").expect("it has run before");
     machine.hosts.wait_for("set after a restart", is_set);
@@ -327,7 +329,8 @@ fn a_systemd_resolved_that_does_not_answer_does_not_hold_the_tunnel_up() {
 #[test]
 fn a_systemd_resolved_that_refuses_is_replaced_by_the_file_unless_it_was_named() {
     let Some((machine, [serve, _resolved, _bus])) = with_resolved() else { return };
-    // As if systemd-networkd managed the links: it alone sets their name servers then.
+    // Pretends that systemd-networkd manages the links. Only systemd-networkd may then set their
+    // name servers.
     let managed = machine.hosts.dir.file("run/systemd/netif/links");
     fs::create_dir_all(&managed).expect("a new directory");
     for index in 1..40 {
@@ -418,7 +421,7 @@ fn openresolv_lists_the_tunnels_servers_alone_until_the_tunnel_ends() {
         machine.hosts.wait_for_answer(HOST, &[&serve, &up]);
         assert_eq!(machine.text(), Some(with_tunnel.clone()), "{}", up.said());
         assert!(machine.is_known_by(HOST));
-        // A program that does not know of openresolv.
+        // A program that does not support openresolv.
         fs::write(machine.file(), "nameserver 192.0.2.54\n").expect("written");
         machine.hosts.wait_for("written again", || machine.text() == Some(with_tunnel.clone()));
         up.end(Signal::SIGTERM);

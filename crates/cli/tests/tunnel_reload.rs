@@ -1,4 +1,5 @@
-//! A hub that reads its file again, and the names of peers and links in views. Needs Linux and root; otherwise says so and passes.
+//! A hub that reads its file again, and the names of peers and links in views. Needs Linux and root; otherwise says
+//! so and passes.
 #![cfg(target_os = "linux")]
 
 use std::fs;
@@ -35,7 +36,7 @@ fn an_empty_list_of_clients_ends_their_associations_says_why_and_admits_nobody()
     }
     hosts.wait_for("refused", || serve.said().contains("association refused"));
     assert!(!hosts.answers("c", HOST), "carried for a client that was removed");
-    // What needs a restart needs it still.
+    // Options that need a restart still need it.
     reload("a restart is needed to change `routed`");
     write(&format!("allow = [\"{client}\"]\n"));
     reload("changed `allow`");
@@ -86,7 +87,7 @@ fn views_have_the_names_of_paired_peers_and_tell_the_links_of_a_client_apart() {
     let events = hosts.status("tunnel up")["events"].to_string();
     assert!(events.contains("\"peer\":\"office\""), "{events}");
     let events = hosts.status("tunnel serve")["events"].to_string();
-    // Which link the association begins with depends on the handshake.
+    // The first link of the association depends on the handshake.
     let ups = ["link l1 from 198.51.100.1 up", "link l2 from 203.0.113.1 up"];
     assert!(ups.iter().any(|up| events.contains(up)), "{events}");
 }

@@ -1,7 +1,7 @@
-//! The routes of a client whose links and routes change while its tunnel runs. Needs Linux and root; otherwise says so and
-//! passes.
+//! The routes of a client whose links and routes change while its tunnel runs. Needs Linux and root; otherwise says
+//! so and passes.
 //!
-//! The client reaches the hub at an address that is on none of its links, by routers on them:
+//! The client reaches the hub, whose address is on none of its links, through routers:
 //!
 //! ```text
 //!   client  === l1, l2 === routers  --- hub, host
@@ -22,14 +22,15 @@ const BEHIND: &str = "192.0.2.1";
 const OTHER: [&str; 2] = ["198.51.101.1", "198.51.101.3"];
 
 impl Hosts {
-    /// What `ip -json` prints on the client.
+    /// Output of `ip -json` on the client.
     fn shown(&self, words: &[&str]) -> Vec<Value> {
         let name = self.name("c");
         let shown = Command::new("ip").args(["-n", &name, "-json"]).args(words).output();
         serde_json::from_slice(&shown.expect("ip").stdout).unwrap_or_default()
     }
 
-    /// The routes of the client to a destination: routers and interfaces of each that are up, and its metric.
+    /// The routes of the client to a destination: the routers and interfaces that are up, with the metric of
+    /// each.
     fn ways(&self, to: &str) -> BTreeSet<String> {
         let hop = |hop: &Value| format!("{} {}", hop["gateway"], hop["dev"]);
         let is_alive = |hop: &&Value| !hop["flags"].to_string().contains("dead");
@@ -43,7 +44,7 @@ impl Hosts {
         all.iter().filter(|route| route["dst"] == to).filter_map(way).collect()
     }
 
-    /// Waits until the exceptions for the hub are what the default routes say, and packets arrive.
+    /// Waits until the exceptions for the hub correspond to the default routes, and packets arrive.
     fn wait_for_exceptions(&self, tunnels: &[&Tunnel]) {
         let same = || !self.ways("default").is_empty() && self.ways(BEHIND) == self.ways("default");
         self.wait_for(&format!("excepted: {}", self.routes()), same);
@@ -79,7 +80,8 @@ fn started() -> Option<(Hosts, String, Tunnel)> {
     Some((hosts, hub, serve))
 }
 
-/// The reverse path filter drops what arrives by another link than that of the route back.
+/// Enables the reverse path filter, which drops packets that arrive by another link than that of
+/// the return route.
 fn filter_reverse_paths(hosts: &Hosts) {
     for link in ["all", "l1", "l2"] {
         let file = format!("/proc/sys/net/ipv4/conf/{link}/rp_filter");
@@ -112,7 +114,7 @@ fn exceptions_follow_the_default_routes_and_nothing_of_them_is_left() {
         up.end(signal);
     }
     assert_eq!(hosts.ways(BEHIND), hosts.ways("default"), "killed");
-    // It undoes what was left, and waits because there is no such link.
+    // It undoes the remaining changes, and waits because there is no such link.
     let up = hosts.connect_behind(&hub, &["--from", "none"]);
     hosts.wait_for("told", || up.said().contains("no link is up"));
     up.end(Signal::SIGTERM);
@@ -186,7 +188,7 @@ fn ipv6_is_unreachable_while_the_hub_carries_none_unless_it_may_leave_outside() 
         assert!(up.said().contains("the hub has no IPv6 network"), "{}", up.said());
         let servers = hosts.name_servers();
         assert!(servers.contains("9.9.9.9") && !servers.contains(':'), "{servers}");
-        // After a kill, the next start undoes what was left.
+        // After a kill, the next start undoes the remaining changes.
         up.end(Signal::SIGKILL);
     }
     assert_eq!(way(outside), Some("l1".into()));

@@ -1,4 +1,5 @@
-//! What a client says while its hub does not answer. Needs Linux and root; otherwise says so and passes.
+//! Messages of a client while its hub does not answer. Needs Linux and root; otherwise says so and
+//! passes.
 #![cfg(target_os = "linux")]
 
 use std::io::{Read, Write};
@@ -12,7 +13,7 @@ use socket2::SockRef;
 
 use crate::tunnel::{BINARY, HOST, HUB, Hosts, echo};
 
-/// A network that answers in the name of the hub on the first link, as captive portals do.
+/// A network that answers in place of the hub on the first link, as captive portals do.
 fn captive_portal(hosts: &Hosts) {
     let listener = hosts.inside("h", || {
         let listener = TcpListener::bind((HUB[0], 80)).expect("a free port");
@@ -21,7 +22,7 @@ fn captive_portal(hosts: &Hosts) {
     });
     thread::spawn(move || {
         for mut stream in listener.incoming().flatten() {
-            // A request may be cut off.
+            // A request may be truncated.
             let _ = stream.read(&mut [0; 1024]);
             let answer = "HTTP/1.1 302 Found\r\nLocation: http://login.example/\r\nContent-Length: 0\r\n\r\n";
             let _ = stream.write_all(answer.as_bytes());
@@ -48,7 +49,7 @@ fn a_hub_that_does_not_answer_is_told_soon_and_once_with_what_may_be_wrong() {
 fn a_client_whose_clock_was_set_back_names_both_clocks() {
     let Some(hosts) = Hosts::new() else { return };
     let (client, hub) = (hosts.dir.key("client.key"), hosts.dir.key("hub.key"));
-    // Each shard remembers the dates of the handshakes that it has seen.
+    // Each shard remembers the dates of the handshakes that it has received.
     let serve = hosts.serve(&[&client], &["--shards", "1"]);
     // The client's clock was more than two days ahead.
     let date = Timestamp::now().as_unix_nanos() + 5 * 43_200_000_000_000;
@@ -77,7 +78,7 @@ fn a_hub_that_becomes_silent_and_answers_again_is_told_once_each() {
     let Some(hosts) = Hosts::new() else { return };
     let (serve, up) = hosts.bring_up(&[]);
     serve.signal(Signal::SIGSTOP);
-    // Something must be sent, and the old association ends after some seconds.
+    // Data must be sent, and the old association ends after some seconds.
     hosts.wait_for("silent", || {
         let _ = hosts.answers("c", HOST);
         up.said().contains("hub silent")
@@ -89,7 +90,7 @@ fn a_hub_that_becomes_silent_and_answers_again_is_told_once_each() {
     for event in ["hub silent", "hub answers again"] {
         assert_eq!(said.matches(event).count(), 1, "{event}: {said}");
     }
-    // At most the old association: attempts that were given up are none.
+    // At most the old association. Abandoned attempts are not associations.
     assert!(said.matches("association closed").count() <= 1, "{said}");
 }
 
@@ -105,7 +106,7 @@ fn a_link_whose_network_asks_for_a_login_is_named() {
         hosts.wait_for("told", || up.said().contains(&format!("{portal}{help}")));
         assert!(!up.said().contains("link l2: HTTP"), "{}", up.said());
         if words.is_empty() {
-            // A network that asks for a login later as well.
+            // A network that requests a login later.
             let serve = hosts.serve(&[&client], &[]);
             hosts.wait_for_answer(HOST, &[&serve, &up]);
             serve.signal(Signal::SIGSTOP);

@@ -1,5 +1,5 @@
-//! What leaves a machine, what passes it, and what a hub may set: the kill switch, forwarding, and hostile or lost networks.
-//! Needs Linux and root; otherwise says so and passes.
+//! The kill switch, forwarding, and hostile or lost networks: which packets leave or pass a machine, and what a hub
+//! may set. Needs Linux and root; otherwise says so and passes.
 #![cfg(target_os = "linux")]
 #![allow(clippy::disallowed_methods, reason = "waits for real programs, which take real time")]
 
@@ -15,15 +15,16 @@ use nix::sys::signal::Signal;
 
 use crate::tunnel::{BINARY, HOST, HUB, Hosts, Tunnel, echo};
 
-/// A port of no program: datagrams to it are those of programs that know nothing of the tunnel.
+/// An unused port, for datagrams of programs that know nothing of the tunnel.
 const FOREIGN: u16 = 5555;
-/// How long nothing may arrive.
+/// Time for which nothing may arrive.
 const QUIET: Duration = Duration::from_millis(700);
 
 /// An address of the hub's machine at which no client connects.
 const ELSEWHERE: &str = "192.0.2.1";
 
-/// A program on the client that sends to another machine all the time, and how much has arrived outside of the tunnel.
+/// A program on the client that continuously sends to another machine, and the number of its packets that arrive
+/// outside of the tunnel.
 pub struct Leak {
     arrived: Arc<AtomicU64>,
     ends: Arc<AtomicBool>,
@@ -39,11 +40,11 @@ impl Leak {
         let (count, end) = (arrived.clone(), ends.clone());
         thread::spawn(move || {
             while !end.load(Ordering::Relaxed) {
-                // Refused while the machine is closed.
+                // Sending fails while the machine is closed.
                 let _ = sender.send_to(b"clear", (ELSEWHERE, FOREIGN));
                 let mut bytes = [0; 16];
                 while let Ok((_, from)) = receiver.recv_from(&mut bytes) {
-                    // What has passed the tunnel has an address of the tunnel.
+                    // Packets that have passed through the tunnel have an address of the tunnel.
                     let is_outside = !from.ip().to_string().starts_with("10.88.");
                     count.fetch_add(u64::from(is_outside), Ordering::Relaxed);
                 }
@@ -56,13 +57,13 @@ impl Leak {
         self.arrived.load(Ordering::Relaxed)
     }
 
-    /// Waits until it arrives.
+    /// Waits until a packet arrives.
     pub fn arrives(&self, hosts: &Hosts) {
         let before = self.count();
         hosts.wait_for("open", || self.count() > before);
     }
 
-    /// Whether nothing arrives while `what` is done, and for a while after.
+    /// Whether nothing arrives while `what` runs, and for a while afterwards.
     pub fn is_shut_while<T>(&self, what: impl FnOnce() -> T) -> (bool, T) {
         let before = self.count();
         let result = what();
@@ -77,7 +78,7 @@ impl Drop for Leak {
     }
 }
 
-/// What a command prints in the namespace of a host.
+/// Output of a command in the namespace of a host.
 fn shown(hosts: &Hosts, host: &str, words: &[&str]) -> String {
     let name = hosts.name(host);
     let shown = Command::new("ip").args(["netns", "exec", &name]).args(words).output();
@@ -97,7 +98,7 @@ fn undo(hosts: &Hosts) {
     );
 }
 
-/// What may be left of a kill switch.
+/// Remaining parts of a kill switch.
 pub fn locks(hosts: &Hosts) -> String {
     let rules = [&["ip", "rule"][..], &["ip", "-6", "rule"], &["nft", "list", "ruleset"]];
     rules.map(|words| shown(hosts, "c", words)).concat()
@@ -111,14 +112,14 @@ fn nothing_leaves_from_the_first_rule_until_an_orderly_end_whatever_fails_in_bet
     echo(&hosts, "i");
     let leak = Leak::start(&hosts);
     leak.arrives(&hosts);
-    // A name server that is silent.
+    // The name server is silent.
     let unknown = ["up", "--key", "client.key", "--peer", &hub, "--to", "hub.example"];
     let switch = ["--dns-file", "resolv.conf", "--kill-switch"];
     let waiting = hosts.start("c", &[&unknown[..], &switch].concat());
     hosts.wait_for("closed", || table_is_there(&hosts));
     assert!(leak.is_shut_while(|| hosts.pause()).0, "before the lookup has ended");
     assert!(leak.is_shut_while(|| waiting.end(Signal::SIGKILL)).0, "after a kill");
-    // A key that is not there.
+    // The key is missing.
     let words = ["up", "--key", "no.key", "--peer", &hub, "--to", HUB[0]];
     let (is_shut, mut failed) = leak.is_shut_while(|| {
         hosts.start("c", &[&words[..], &switch, &["--psk-file", "no.psk"]].concat())
@@ -154,13 +155,13 @@ fn nothing_leaves_from_the_first_rule_until_an_orderly_end_whatever_fails_in_bet
     assert_eq!(locks(&hosts), before);
 }
 
-/// The routes that a flush has removed.
+/// Restores the routes that a flush has removed.
 fn restore_routes(hosts: &Hosts) {
     for link in ["l1", "l2"] {
         hosts.ip("c", &["link", "set", link, "down"]);
         hosts.ip("c", &["link", "set", link, "up"]);
     }
-    // The addresses stay, and bring the routes of their networks back.
+    // The addresses remain, and restore the routes of their networks.
     for (way, metric) in HUB.iter().zip(["100", "200"]) {
         hosts.ip("c", &["route", "replace", "default", "via", way, "metric", metric]);
     }
@@ -215,7 +216,7 @@ fn a_hub_that_moves_is_found_by_its_name() {
     let Some(hosts) = Hosts::new() else { return };
     let (client, hub) = (hosts.dir.key("client.key"), hosts.dir.key("hub.key"));
     echo(&hosts, "i");
-    // What `ip netns exec` shows as /etc/hosts.
+    // `ip netns exec` mounts this as /etc/hosts.
     let directory = format!("/etc/netns/{}", hosts.name("c"));
     fs::create_dir_all(&directory).expect("root may");
     let file = format!("{directory}/hosts");
@@ -259,7 +260,8 @@ fn where_ipv6_is_off_at_either_end_ipv4_is_carried_and_one_line_says_so() {
     }
 }
 
-/// Whether a host gets an answer of the echo server on another one, with routes by these machines.
+/// Whether a host receives an answer from the echo server on another one, with routes through these
+/// machines.
 fn passes(hosts: &Hosts, from: &str, to: &str) -> bool {
     (0..3).any(|_| hosts.answers(from, to))
 }
@@ -316,7 +318,8 @@ fn the_port_of_the_endpoint_takes_no_part_in_translation() {
     let serve = hosts.serve(&[&client], &["--allow-private"]);
     let up = hosts.connect(&hub, &[]);
     hosts.wait_for_answer(HOST, &[&serve, &up]);
-    // A packet from inside, with the port of the hub, to a machine that is about to send to the hub.
+    // A packet from inside the tunnel, with the port of the hub, to a machine that is about to send
+    // to the hub.
     let victim = hosts.inside("d", || UdpSocket::bind(("100.100.0.1", FOREIGN)).expect("a port"));
     let attacker = hosts.inside("c", || UdpSocket::bind(("10.88.0.2", 9899)).expect("a port"));
     for socket in [&victim, &attacker] {

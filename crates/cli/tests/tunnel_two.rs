@@ -1,4 +1,5 @@
-//! Two tunnels of one machine, to two hubs: all traffic, and one network. Needs Linux and root; otherwise says so and passes.
+//! Two tunnels of one machine to two hubs, one for all traffic and one for a single network. Needs Linux and root;
+//! otherwise says so and passes.
 #![cfg(target_os = "linux")]
 
 use std::fs;
@@ -13,7 +14,7 @@ const TUNNELS: [[&str; 4]; 2] = [
     ["all", "198.18.0.1", "10.88.0.0/24", "10.88.0.1"],
     ["one", "198.18.0.2", "10.89.0.0/24", "10.89.0.1"],
 ];
-/// An address that is only in the tunnel to everything.
+/// An address that is only reachable through the tunnel for all traffic.
 const OTHER_HOST: &str = "192.0.2.3";
 
 struct Pair {
@@ -51,7 +52,7 @@ impl Pair {
         self.hosts.start_as("c", &format!("{name}.log"), &words)
     }
 
-    /// Waits until packets to the networks of a tunnel pass that tunnel, and its hub and a host behind it answer.
+    /// Waits until packets to the networks of a tunnel pass through it, and its hub and a host behind it answer.
     fn is_up(&self, tunnel: usize, running: &Tunnel) {
         let to = [OTHER_HOST, HOST][tunnel];
         let [name, _, _, hub] = TUNNELS[tunnel];
@@ -68,7 +69,7 @@ impl Pair {
         String::from_utf8_lossy(&shown.expect("a program").stdout).into_owned()
     }
 
-    /// All that tunnels may change on the machine, in an order of its own.
+    /// All settings that tunnels may change on the machine, in a fixed order.
     fn state(&self) -> Vec<String> {
         let words: [&[&str]; 6] = [
             &["ip", "rule"],
@@ -80,7 +81,7 @@ impl Pair {
         ];
         let shown = words.iter().map(|words| self.shown(words)).collect::<String>();
         let mut lines: Vec<String> = shown.lines().map(str::to_owned).collect();
-        // The kernel adds link-local addresses by itself.
+        // The kernel adds link-local addresses automatically.
         lines.retain(|line| !line.contains("fe80:") && !line.contains("ff00:"));
         lines.sort();
         lines.push(self.hosts.name_servers());

@@ -1,5 +1,5 @@
-//! What a tunnel changes on its machine, and that nothing of it is left: after any signal, beside another hub, and beside
-//! other programs that write the same files. Needs Linux and root; otherwise says so and passes.
+//! What a tunnel changes on its machine, and that it undoes all of it: after any signal, with a second hub, and
+//! together with other programs that write the same files. Needs Linux and root; otherwise says so and passes.
 #![cfg(target_os = "linux")]
 #![allow(clippy::disallowed_methods, reason = "waits for real programs, which take real time")]
 
@@ -16,10 +16,10 @@ use nix::unistd::Pid;
 
 use crate::tunnel::{BINARY, HOST, HUB, Hosts, Tunnel, echo};
 
-/// Longer than a hub and a client need to notice what others have changed.
+/// Longer than a hub and a client need to notice changes by others.
 const NOTICE: Duration = Duration::from_millis(1500);
 
-/// The values that decide about forwarding and what depends on it, of a host, without those of tunnels' devices.
+/// A host's settings for forwarding and dependent settings, without those of tunnels' devices.
 fn settings(hosts: &Hosts, host: &str) -> BTreeMap<String, String> {
     hosts.inside(host, || {
         let mut all = BTreeMap::new();
@@ -61,7 +61,7 @@ fn tables(hosts: &Hosts, host: &str) -> String {
     shown.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default()
 }
 
-/// A second hub beside that of [`Hosts::serve`].
+/// Starts a second hub in addition to that of [`Hosts::serve`].
 fn serve_second(hosts: &Hosts, client: &str) -> Tunnel {
     fs::write(hosts.dir.file("two.toml"), "network = [\"10.89.0.0/16\"]\n").expect("written");
     let at = ["--listen", "0.0.0.0:9900", "--key", "two.key", "--state-directory", "two"];
@@ -224,7 +224,7 @@ fn hubs_on_one_machine_forward_until_each_ends_and_leave_every_value_as_it_was()
         set(&hosts, "h", key, value);
     }
     let before = settings(&hosts, "h");
-    // Who starts first, who ends first, and how the first one ends.
+    // Which starts first, which ends first, and how the first one ends.
     for (is_first, ends_first, signal) in [
         (true, true, Signal::SIGTERM),
         (true, false, Signal::SIGTERM),

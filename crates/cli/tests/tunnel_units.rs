@@ -1,7 +1,8 @@
-//! The units of tunnels under systemd: what their confinement permits, and the kill switch while systemd restarts a tunnel.
+//! The systemd units of tunnels: what their confinement permits, and the kill switch while systemd restarts a
+//! tunnel.
 //!
-//! systemd runs as process 1 of namespaces of its own, in the network of the client or the hub. Needs Linux, root, cgroups of
-//! version 2 and systemd; otherwise says so and passes.
+//! systemd runs as process 1 of separate namespaces, in the network of the client or the hub. Needs Linux, root,
+//! cgroups version 2 and systemd; otherwise says so and passes.
 #![cfg(target_os = "linux")]
 #![allow(clippy::disallowed_methods, reason = "waits for real programs, which take real time")]
 
@@ -20,12 +21,12 @@ use crate::tunnel_switch::{Leak, locks};
 
 const SYSTEMD: &str = "/lib/systemd/systemd";
 const UNITS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/systemd");
-/// How long systemd may take to start or to end.
+/// Maximum time for systemd to start or to end.
 const BOOT: Duration = Duration::from_secs(30);
 /// `nameserver` lines of the machine of the client.
 const OWN_NAMES: &str = "nameserver 192.0.2.53\n";
 
-/// Runs systemd in a cgroup of its own, `$2`, which is removed when it has ended. `$1` is a directory for cgroups.
+/// Runs systemd in a separate cgroup, `$2`, which is removed after it has ended. `$1` is a directory for cgroups.
 const IN_CGROUP: &str = "set -e
 mount -t cgroup2 cgroup2 \"$1\"
 mkdir -p \"$1/$2\"
@@ -36,7 +37,8 @@ shift 2
 echo $$ > \"$all/cgroup.procs\"
 find \"$own\" -depth -type d -exec rmdir {} \\;";
 
-/// Makes a machine below `$1` whose root is that of this one, with what is written kept apart, and starts systemd there.
+/// Makes a machine below `$1` with the root of this machine, keeps written files separate, and starts systemd
+/// there.
 const MACHINE: &str = "set -e
 mount -t tmpfs tmpfs \"$1\"
 mkdir \"$1/upper\" \"$1/work\" \"$1/root\"
@@ -74,7 +76,7 @@ exec chroot . /usr/bin/env -i container=test PATH=/usr/sbin:/usr/bin:/sbin:/bin 
 /// A machine with systemd in the network of a host.
 pub struct Machine {
     outer: Child,
-    /// The process number of its systemd here.
+    /// The number of its systemd process on this machine.
     systemd: String,
 }
 

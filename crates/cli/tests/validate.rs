@@ -1,5 +1,5 @@
-//! `ropewalk validate` and `ropewalk bench compare`: the kernel's transports over emulated links, for real where the
-//! machine permits it.
+//! `ropewalk validate` and `ropewalk bench compare`: the kernel's transports over emulated links, with real
+//! transfers if the machine permits them.
 
 use std::fs;
 use std::path::Path;
@@ -74,8 +74,8 @@ fn the_simulator_agrees_with_the_recorded_kernel_in_as_many_cells_as_the_docs_sa
     assert!(count("cells") == 120 && page.contains(&row), "{row}");
 }
 
-/// Whether the command did its work. A kernel without Multipath TCP, a machine without `ss`, or one that stands still
-/// are reasons to skip a test.
+/// Whether the command succeeded. A test is skipped if the kernel lacks Multipath TCP, if `ss` is missing, or if
+/// the machine stalls.
 fn has_run(done: &Done) -> bool {
     if done.status() == 0 {
         return true;
@@ -106,7 +106,7 @@ fn transports_over_the_same_links_are_compared_in_one_table() {
     for row in rows {
         assert_eq!(row["paths"], serde_json::json!(["dsl", "lte"]));
         let goodput = row["goodput_bps"].as_f64().expect("bit/s");
-        // Data of before the interval may be read in it.
+        // Data from before the interval may be read in it.
         assert!((0.4..1.3).contains(&(goodput / 12e6)), "{row}");
         assert!(row["rtt_s"].as_f64().is_some_and(|rtt| rtt > 0.019), "{row}");
     }
@@ -138,7 +138,7 @@ fn the_kernel_and_the_simulator_carry_the_same_over_the_same_links() {
         assert_eq!(cell["transport"], transport);
         for side in ["kernel", "simulated"] {
             let goodput = cell["verdict"]["goodput_bps"][side].as_f64().expect("bit/s");
-            // Data of before the interval may be read in it.
+            // Data from before the interval may be read in it.
             assert!((0.5..1.3).contains(&(goodput / rate)), "{side}: {cell}");
             let paths = cell[side][0]["paths"].as_array().expect("paths");
             let share: f64 =
@@ -152,7 +152,7 @@ fn the_kernel_and_the_simulator_carry_the_same_over_the_same_links() {
     }
     let page = fs::read_to_string(dir.file("both.html")).expect("a report");
     assert!(page.contains("mptcp: smoothed RTT"));
-    // Its runs of the kernel can be compared once more.
+    // Its runs of the kernel can be used for another comparison.
     fs::write(dir.file("both.json"), done.stdout()).expect("written");
     let words = ["validate", "two.toml", "--recorded", "both.json"];
     let times = ["--time", "4 s", "--warmup", "2 s"];
@@ -201,7 +201,7 @@ fn several_scenarios_have_a_row_each_and_a_summary() {
     assert!(page.contains("Round trip of the busiest path"));
 }
 
-/// The samples of a run are there, and its scenario can be simulated again.
+/// Checks that the samples of a run exist, and that its scenario can be simulated again.
 fn kept(dir: &TestDir, transport: &str) {
     let folder = format!("samples/two/{transport}-1");
     let read = |name: &str| -> Value {
@@ -213,7 +213,7 @@ fn kept(dir: &TestDir, transport: &str) {
     let sent = last(&sender, "samples").expect("samples of the sender");
     assert!(sent["sockets"][0]["bytes_sent"].as_u64().is_some_and(|bytes| bytes > 100_000));
     let received = last(&receiver, "sockets").expect("samples of the receiver");
-    // The kernel reserves twice of what SO_RCVBUF says (socket(7)).
+    // The kernel reserves twice the value of SO_RCVBUF (socket(7)).
     assert_eq!(received["sockets"][0]["receive_buffer"], 2 * 256 * 1024);
     assert_eq!(read("emulator.json")["schema"], "ropewalk.emulate/1");
     dir.ropewalk(&["run", &format!("{folder}/simulated.toml"), "--json"]).good();

@@ -8,7 +8,8 @@ use crate::lossy::Formulas;
 use crate::machine::EngineSettings;
 use crate::packet_log::Way;
 
-/// The paths as input of the models. None for a path over shared links or Wi-Fi, whose share is unknown.
+/// The paths as input of the models. `None` if a path uses shared links or Wi-Fi, because its share is
+/// unknown.
 pub fn path_numbers(scenario: &Scenario) -> Option<Vec<PathNumbers>> {
     numbers(scenario, Way::Up)
 }

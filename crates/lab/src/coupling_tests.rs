@@ -1,4 +1,4 @@
-//! The three goals of coupled congestion control (RFC 6356, Section 2), each in a network of its own.
+//! The three goals of coupled congestion control (RFC 6356, Section 2), each in a separate network.
 //!
 //! Connections with different settings share links here, which one scenario file cannot express. Each
 //! connection has its own scenario; the shared links come from the first one.
@@ -26,7 +26,8 @@ fn tcp_connection(links: &str, congestion: &str, via: &[&str]) -> Scenario {
 }
 
 fn connection_of(protocol: &str, links: &str, congestion: &str, via: &[&str]) -> Scenario {
-    // With a receive window that never limits, which would influence the use of paths.
+    // The receive window is large enough that it never limits, because that would influence the use
+    // of paths.
     let mut text = format!(
         "[transfer]\nprotocol = '{protocol}'\ncongestion = '{congestion}'\n\
          receive_buffer = '16 MB'\nscheduler = 'min-rtt'\n{links}\n"
@@ -162,8 +163,8 @@ fn coupled_paths_move_their_traffic_off_the_congested_one() {
     }
 }
 
-/// The share of each of some flows over a drop-tail link of 50 Mbit/s, as a part of a fair share. A flow is a congestion control
-/// and its settings.
+/// The share of each flow over a drop-tail link of 50 Mbit/s, relative to a fair share. A flow is a congestion
+/// control and its settings.
 fn shares(flows: &[(&str, &str)], queue_bdp: f64) -> Vec<f64> {
     shares_by_seed(flows, queue_bdp, 1)
 }
@@ -219,16 +220,17 @@ fn a_bbr_flow_with_brief_probes_takes_what_one_with_full_probes_takes() {
 struct Bundle<'a> {
     /// Settings of the bundle.
     transfer: &'a str,
-    /// The round trips of its paths, ms.
+    /// Round trips of its paths, ms.
     rtts: &'a [u64],
-    /// Congestion control of the flow beside it.
+    /// Congestion control of the competing flow.
     other: &'a str,
     /// The queue in multiples of the BDP of 50 ms.
     queue_bdp: f64,
 }
 
 impl Bundle<'_> {
-    /// The rate of the bundle beside the other flow, as a part of a fair share of two flows.
+    /// Rate of the bundle while it competes with the other flow, relative to a fair share of two
+    /// flows.
     fn share(&self, seed: u64) -> f64 {
         let packets = (50e6 * 0.05 / 8.0 / 1500.0 * self.queue_bdp) as u64;
         self.share_over(&format!("'{packets} packets'"), seed)
@@ -271,7 +273,7 @@ fn paths_found_to_share_a_bottleneck_take_what_one_flow_takes_beside_another() {
         let together = Bundle { transfer: &coupled, ..bundle }.share(1);
         assert!((alone / single - 1.0).abs() < 0.15, "{transfer}: {alone}");
         assert!((apart / uncoupled - 1.0).abs() < 0.15, "{transfer}: {apart}");
-        // What is asked of a default: half to one and a half of the share of one flow.
+        // Requirement for a default: between half and one and a half of the share of one flow.
         assert!((0.5..1.5).contains(&(together / alone)), "{transfer}: {together} of {alone}");
         assert!(together < 0.95 * apart, "{transfer}: {together} of {apart}");
     }

@@ -12,7 +12,7 @@ use ropewalk_scenario::{
 
 use crate::error::RunError;
 
-/// The types for writing a scheduler, for crates that depend on this one only.
+/// The types for writing a scheduler, for crates that only depend on this one.
 pub use ropewalk_engine::scheduler::{
     CustomScheduler, Decision, DelaySource, IllegalDecision, PathSet, PathView, Reason, Schedule,
     SentReport, View,
@@ -80,7 +80,7 @@ impl CustomSchedulers {
     }
 }
 
-/// A scheduler of a run, which is told the names of the paths and watched.
+/// Prepares a scheduler for a run: reports the names of the paths to it and watches its decisions.
 pub(crate) fn watched(mut custom: Box<dyn CustomScheduler>, paths: &[&str]) -> Scheduler {
     custom.on_paths(paths);
     Scheduler::Custom(Box::new(Watched { custom, now: Time::ZERO, fault: None }))

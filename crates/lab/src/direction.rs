@@ -32,8 +32,8 @@ pub fn ends<'a>(setup: &'a Setup, transfer: &Transfer, way: Way) -> [&'a Endpoin
     [setup.world.host(from), setup.world.host(to)]
 }
 
-/// Bytes that each path's own links have delivered in this direction and could have carried, summed over all
-/// associations. For a path over Wi-Fi, the wireless hop counts.
+/// For each path, bytes that its own links have delivered and could have carried in this direction, summed
+/// over all associations. For a path over Wi-Fi, the wireless hop counts.
 pub fn link_work(setup: &Setup, way: Way) -> Vec<LinkWork> {
     let paths = setup.links.first().map_or(0, Vec::len);
     let mut work = vec![LinkWork::default(); paths];
@@ -61,7 +61,7 @@ pub struct LinkWork {
 }
 
 impl LinkWork {
-    /// The work since an earlier time.
+    /// The difference from an earlier state.
     fn since(self, before: Self) -> Self {
         Self {
             delivered_bytes: self.delivered_bytes - before.delivered_bytes,
@@ -130,8 +130,8 @@ pub fn paths(
     out
 }
 
-/// The paths over all directions. Counts and rates are sums. A share, an RTT and a window have no sum: they are those of
-/// the direction that has delivered more on the path.
+/// The paths over both directions. Counts and rates are sums. A share, an RTT and a window cannot be added: they
+/// are those of the direction that has delivered more on the path.
 pub fn over_both(setup: &Setup, directions: &[Vec<PathResult>]) -> Vec<PathResult> {
     let (first, others) = directions.split_first().expect("a run has a direction");
     let mut all = first.clone();

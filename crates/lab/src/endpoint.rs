@@ -15,11 +15,11 @@ use crate::tunnel::TunnelEnd;
 /// The application of an endpoint.
 #[derive(Clone, Debug)]
 pub enum Application {
-    /// Sends as much as the engine accepts.
+    /// Sends as fast as the engine accepts data.
     Bulk {
         /// Bytes per message.
         message: u32,
-        /// Bytes still to send; none for an unlimited transfer.
+        /// Bytes still to send. `None` for an unlimited transfer.
         left: Option<u64>,
     },
     /// Sends messages at a constant interval.
@@ -30,7 +30,7 @@ pub enum Application {
         every: Duration,
         /// Time at which the next message is due.
         next: Time,
-        /// Bytes still to send; none for an unlimited transfer.
+        /// Bytes still to send. `None` for an unlimited transfer.
         left: Option<u64>,
     },
     /// Only receives.
@@ -90,13 +90,15 @@ pub struct Endpoint {
     pub arrivals: Vec<ChunkArrival>,
     /// In-order deliveries until `record_until`: time and number of chunks so far.
     pub releases: Vec<(Time, u64)>,
-    /// Highest occupancy of the receive buffer since it was last taken, bytes; none if it is not tracked.
+    /// Highest occupancy of the receive buffer since it was last taken, bytes. `None` if it is not
+    /// tracked.
     peak: Option<u64>,
     /// Packets that have arrived while the tunnel pauses.
     held: Vec<(Port, Packet<SimPayload>)>,
 }
 
-/// What records an endpoint's packets. A copy of an endpoint records nothing: both would write to the same file.
+/// The recorders of an endpoint's packets. A copy of an endpoint records nothing, because both would write to
+/// the same file.
 #[derive(Debug, Default)]
 struct RecorderSlot(Option<Box<Recorders>>);
 
@@ -241,7 +243,8 @@ impl Endpoint {
         }
     }
 
-    /// Gives a packet to the engine; returns its emptied contents, or none for a packet of cross traffic.
+    /// Passes a packet to the engine. Returns its emptied contents, or `None` for a packet of cross
+    /// traffic.
     #[inline]
     fn take(&mut self, now: Time, port: Port, packet: Packet<SimPayload>) -> Option<SimPayload> {
         let path = PathId(port.0 as u8);
@@ -456,7 +459,7 @@ impl Endpoint {
         }
     }
 
-    /// Notes when the application has read all that it wants.
+    /// Records the time at which the application has read all that it wants.
     #[inline]
     fn note_completion(&mut self, now: Time) {
         if self.done_at.is_none() && self.wanted.is_some_and(|wanted| self.read_bytes >= wanted) {

@@ -124,7 +124,7 @@ pub fn path(scenario: &file::Scenario, path: &file::Path) -> PathConfig {
     }
 }
 
-/// Variants of single algorithms of congestion control, beside those of the preset.
+/// Variants of congestion control algorithms: those of the scenario, otherwise those of the preset.
 pub fn congestion_variants(
     transfer: &file::Transfer,
     preset: CongestionVariants,
@@ -248,7 +248,7 @@ translations! {
     quota: Quota => Quota { Window => Window, Packet => Packet }
     weights: Weights => WeightSource { Configured => Configured, Measured => MeasuredRate }
     coupling: Coupling => BottleneckCoupling { None => None, Detected => Detected, All => All }
-    /// Whose rules a part of congestion control follows.
+    /// Whether a part of congestion control follows the RFC or Linux.
     pub rules: Rules => Rules { Rfc => Rfc, Linux => Linux }
     /// When a path carries data.
     pub path_use: PathUse => PathUse {

@@ -46,8 +46,8 @@ pub struct BufferHint {
     pub shortened_s: Option<f64>,
 }
 
-/// Searches a receive buffer that puts an idle path of a finished run to use. None if all paths are in use, if no
-/// buffer that was tried helps, or if the simulation would take too long.
+/// Searches a receive buffer that puts an idle path of a finished run to use. Returns `None` if all paths are in
+/// use, if no buffer that was tried helps, or if the simulation would take too long.
 pub fn buffer_hint(scenario: &Scenario, result: &RunResult, threads: usize) -> Option<BufferHint> {
     let transfer = &scenario.transfer;
     if transfer.protocol.is_single_path()
@@ -86,7 +86,8 @@ fn largest(scenario: &Scenario) -> Option<u64> {
     (largest > own).then_some(largest)
 }
 
-/// The scenario, cut so that all simulations together keep to the limit. None if they would be too short.
+/// The scenario, shortened so that all simulations together keep to the limit. `None` if they would be
+/// too short.
 fn shortened(scenario: &Scenario, result: &RunResult) -> Option<Scenario> {
     let transfer = &scenario.transfer;
     let rates: f64 =
@@ -143,7 +144,7 @@ impl Trials<'_> {
         known.into_iter().find(|trial| trial.bytes == high)
     }
 
-    /// Simulates each buffer; failed runs are None.
+    /// Simulates each buffer. `None` for a failed run.
     fn run(&self, buffers: &[u64]) -> Vec<Option<Trial>> {
         map_in_parallel(buffers, self.threads, |bytes| {
             let mut scenario = self.scenario.clone();

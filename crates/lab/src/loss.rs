@@ -1,4 +1,4 @@
-//! The loss models of a scenario: as the simulated network has them, and as the throughput models see them.
+//! The loss models of a scenario, converted for the simulated network and for the throughput models.
 
 use ropewalk_models as models;
 use ropewalk_netsim::LossModel;
@@ -16,8 +16,8 @@ pub enum LossKind {
     Independent,
     /// Loss from the first lost packet to the end of its round.
     Correlated,
-    /// Bursts with a length of their own. The models count a burst as a single loss, because the window is
-    /// halved once for it.
+    /// Bursts with their own length distribution. The models count a burst as a single loss, because the
+    /// window is halved once for it.
     Bursts,
 }
 
@@ -60,7 +60,7 @@ pub(crate) fn loss_model(loss: &Loss) -> Result<LossModel, Box<dyn core::error::
 }
 
 /// Long-run share of lost packets, and share of packets that begin a loss (lost, but the previous one was not).
-/// Both are equal for independent loss. None for a list.
+/// Both are equal for independent loss. `None` for a list.
 pub(crate) fn loss_rates(loss: &Loss) -> Option<(f64, f64)> {
     match loss {
         Loss::None => Some((0.0, 0.0)),

@@ -45,8 +45,8 @@ impl Formulas {
 pub(crate) struct ModelPath {
     /// Rate, packets/s.
     pub rate_pps: f64,
-    /// Round-trip time without serialisation of the packet but with that of its SACK, s. The minimum RTT is
-    /// therefore that of the flow-control bound.
+    /// Round-trip time with the serialisation of the SACK, but without that of the packet, s. The minimum
+    /// RTT therefore equals that of the flow-control bound.
     pub delay_s: f64,
     /// Long-run share of lost packets; with correlated losses, the share of packets that begin a loss.
     pub loss: f64,
@@ -54,7 +54,7 @@ pub(crate) struct ModelPath {
     pub p: f64,
     /// Kind of loss.
     pub kind: LossKind,
-    /// The path with its loss; none without loss, which only the simplest model accepts.
+    /// The path with its loss. `None` if there is no loss, which only the simplest model accepts.
     pub lossy: Option<LossyPath>,
 }
 

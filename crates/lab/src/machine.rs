@@ -81,7 +81,7 @@ impl EngineSettings {
         }
     }
 
-    /// How packets of SCTP are laid out on the wire.
+    /// Layout of SCTP packets on the wire.
     pub const fn packet_form(&self) -> PacketForm {
         match self {
             Self::Sctp(config) => config.packet_form,
@@ -146,8 +146,8 @@ impl EngineSettings {
 /// Payload of a packet in the simulated network.
 #[derive(Clone, Debug)]
 pub enum SimPayload {
-    /// An SCTP packet of an association, boxed because packets move at every hop, and its number in the
-    /// [packet log](crate::packet_log), 0 without one.
+    /// An SCTP packet of an association, and its number in the [packet log](crate::packet_log), 0
+    /// without one. The packet is boxed because packets move at every hop.
     Sctp(Box<Packet>, u32),
     /// A TCP segment of an association, and its number.
     Tcp(Box<Segment>, u32),
@@ -235,7 +235,8 @@ impl Machine {
         }
     }
 
-    /// Queues up to `most` messages of `bytes` each until the engine accepts no more; returns how many.
+    /// Queues up to `most` messages of `bytes` each until the engine accepts no more. Returns their
+    /// number.
     #[inline]
     pub fn send_repeated(
         &mut self,
@@ -314,7 +315,7 @@ impl Machine {
         either!(self, engine => engine.scheduler())
     }
 
-    /// What the sender found about paths that share a bottleneck.
+    /// The sender's detection results about paths that share a bottleneck.
     pub fn shared_bottlenecks(&self) -> Option<&SharedBottlenecks> {
         either!(self, engine => engine.shared_bottlenecks())
     }

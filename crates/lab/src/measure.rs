@@ -34,12 +34,13 @@ pub struct Run {
     pub packets: Option<Packets>,
     /// Decisions of the chosen association's sender, if the scenario records them.
     pub decisions: Vec<DecisionRecord>,
-    /// What the sender of the chosen association found about paths that share a bottleneck, at the end. None unless
-    /// `transfer.coupling` is `detected`.
+    /// Detection results of the chosen association's sender about paths that share a bottleneck, at the end. `None`
+    /// unless `transfer.coupling` is `detected`.
     pub bottlenecks: Option<SharedBottlenecks>,
 }
 
-/// The flows through a tunnel, and the user data that they have delivered in each direction; none without a tunnel.
+/// The flows through a tunnel, and the user data that they have delivered in each direction. `None` if there is no
+/// tunnel.
 fn flows(
     setup: &Setup,
     scenario: &Scenario,
@@ -50,7 +51,7 @@ fn flows(
     Some(flow_results(scenario, (one.tunnel()?, other.tunnel()?), interval))
 }
 
-/// The messages of each source; none if the scenario has no sources.
+/// The messages of each source. `None` if the scenario has no sources.
 fn messages(setup: &Setup, scenario: &Scenario, interval: (Time, Time)) -> Option<Vec<FlowResult>> {
     let transfer = setup.transfers.first()?;
     let [one, other] = [transfer.sender, transfer.receiver].map(|host| setup.world.host(host));
@@ -135,7 +136,7 @@ impl Meter {
         }
     }
 
-    /// Takes a sample of everything.
+    /// Takes a sample of all series.
     pub fn sample(&mut self, setup: &mut Setup, now: Time) {
         let seconds = now.since(self.last.at).as_secs_f64().max(NANO);
         let rate = |bytes: u64| bytes as f64 * 8.0 / seconds;
@@ -270,7 +271,8 @@ impl Meter {
         }
     }
 
-    /// When the first transfer had delivered the wanted bytes, and when its first data arrived, s since the start.
+    /// Times at which the first transfer had delivered the wanted bytes, and at which its first data arrived, s
+    /// since the start.
     fn times(&self, setup: &Setup) -> [Option<f64>; 2] {
         let Some(transfer) = setup.transfers.first() else { return [None; 2] };
         let done = setup.world.host(transfer.receiver).done_at;

@@ -6,11 +6,11 @@ use crate::result::RunResult;
 
 /// A share of the flow-control bound that is shown as more than 100.0 %.
 const ABOVE_BOUND: f64 = 1.0005;
-/// A smoothed RTT below this share of the path's own one needs an explanation.
+/// A smoothed RTT below this fraction of the path's own RTT needs an explanation.
 const BELOW_OWN_RTT: f64 = 0.98;
 
-/// Sentences that explain figures of `result` that a reader of the scenario does not expect. Both have the same
-/// cause: an acknowledgement may return on a faster path than the packets that it acknowledges.
+/// Sentences that explain figures of `result` that a reader of the scenario would not expect. They have the
+/// same cause: an acknowledgement may return on a faster path than the packets that it acknowledges.
 pub fn result_notes(scenario: &Scenario, result: &RunResult) -> Vec<String> {
     let shorter = scenario.paths.iter().zip(&result.paths).filter_map(|(path, found)| {
         let own = path.up.delay.saturating_add(path.down.delay);

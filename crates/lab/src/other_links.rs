@@ -1,4 +1,4 @@
-//! Links that differ a little from those of a scenario.
+//! Links that differ slightly from those of a scenario.
 
 use ropewalk_base::{Duration, Rate};
 use ropewalk_scenario::{Capacity, Jitter, JitterShape, LinkSide, Path};

@@ -1,7 +1,7 @@
-//! The list of all packets of an association: when each was sent, and when it arrived.
+//! The list of all packets of an association, with the times of sending and arrival.
 //!
-//! Each end numbers the packets that it sends and notes the numbers of those that arrive. A number travels with the
-//! simulated packet, so that copies that a link makes, and packets that overtake others, are recognised.
+//! Each end numbers the packets that it sends and records the numbers of those that arrive. A number travels with
+//! the simulated packet, so that copies made by a link and reordered packets are recognised.
 
 use std::collections::BTreeSet;
 
@@ -13,9 +13,9 @@ use ropewalk_trace::qlog::chunk_name;
 
 use crate::machine::SimPayload;
 
-/// Most packets that each end lists: about half a gigabyte.
+/// Maximum number of packets that each end lists: about half a gigabyte.
 const LIMIT: usize = 5_000_000;
-/// Where the TSN that was sent first lies among the TSNs seen. A scheduler may send others before it.
+/// Position of the first TSN among the TSNs seen. A scheduler may send other TSNs before it.
 const FIRST_TSN: i64 = 1 << 32;
 
 /// The packets of an association, in the order of their sending.
@@ -40,11 +40,11 @@ pub struct PacketRecord {
     pub dropped: bool,
     /// Index of the path.
     pub path: u8,
-    /// The way that it went.
+    /// Its direction.
     pub way: Way,
     /// Bytes on the wire, all headers included.
     pub size: u32,
-    /// What it carried.
+    /// Its contents.
     pub contents: Contents,
 }
 
@@ -66,7 +66,7 @@ impl Way {
         }
     }
 
-    /// What belongs to this direction, of a pair for `up` and `down`.
+    /// Selects the element for this direction of a pair for `up` and `down`.
     pub fn of<T>(self, (up, down): (T, T)) -> T {
         match self {
             Self::Up => up,
@@ -115,7 +115,8 @@ pub(crate) struct PacketLog {
 }
 
 impl PacketLog {
-    /// A log of the end that sends packets `way`. It lists the packets that are sent before `until`.
+    /// A log of the end that sends packets in direction `way`. It lists the packets that are sent
+    /// before `until`.
     pub fn new(way: Way, until: Time) -> Self {
         let (sent, arrivals, seen) = (Vec::new(), Vec::new(), RangeSet::new());
         Self { way, until, sent, arrivals, first_tsn: None, seen, cut: None }
@@ -145,7 +146,7 @@ impl PacketLog {
         self.sent.push(SentPacket { at: now, path: path.0, size, contents });
     }
 
-    /// Notes the arrival of a packet of the other end.
+    /// Records the arrival of a packet of the other end.
     pub fn on_received(&mut self, now: Time, payload: &SimPayload) {
         let Some((_, position)) = position_of(payload.log_number()) else { return };
         if self.arrivals.len() <= position {
@@ -217,8 +218,8 @@ const fn position_of(number: u32) -> Option<(Way, usize)> {
     Some((way, (number / 2) as usize))
 }
 
-/// The packets of an association, from the logs of its two ends. `on_the_way`: the numbers of those that the network
-/// still holds.
+/// The packets of an association, from the logs of its two ends. `on_the_way`: the numbers of packets that the
+/// network still holds.
 pub(crate) fn collect(
     sender: &PacketLog,
     receiver: &PacketLog,

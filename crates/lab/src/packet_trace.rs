@@ -13,7 +13,7 @@ use ropewalk_trace::{Protocol, ip_header, tcp};
 
 use crate::machine::{Machine, SimPayload};
 
-/// Where a trace is written.
+/// Destination of a trace.
 pub type Sink = Box<dyn Write + Send>;
 
 /// Bytes that a capture keeps of each packet: all headers and the gap ack blocks of most SACKs. Simulated user data
@@ -51,7 +51,7 @@ pub struct PacketTrace {
 struct TracedPath {
     name: String,
     interface: u32,
-    /// The measurements written last.
+    /// The last written measurements.
     metrics: Metrics,
 }
 
@@ -69,7 +69,8 @@ impl core::fmt::Debug for PacketTrace {
 }
 
 impl PacketTrace {
-    /// A trace of a scenario's first association. It is written to `pcapng`, to `qlog`, or to both.
+    /// Creates a trace of a scenario's first association. It is written to `pcapng`, to `qlog`, or
+    /// to both.
     ///
     /// # Errors
     /// The header cannot be written.
@@ -167,7 +168,8 @@ impl PacketTrace {
         }
     }
 
-    /// After an input: records the measurements of each path whose window or round trip has changed.
+    /// Called after each input: records the measurements of each path whose window or round trip has
+    /// changed.
     pub(crate) fn on_input_processed(&mut self, now: Time, machine: &Machine) {
         let (Some(file), None) = (&mut self.qlog, &self.failed) else { return };
         for (number, path) in self.paths.iter_mut().enumerate() {
@@ -198,14 +200,14 @@ impl PacketTrace {
     }
 }
 
-/// The measurements of a path; none before the handshake has created it.
+/// The measurements of a path. `None` before the handshake has created it.
 fn metrics(now: Time, machine: &Machine, number: usize) -> Option<Metrics> {
     let counters = machine.path_counters(number)?;
     let view = machine.path_view(now, PathId::from_index(number));
     Some(Metrics::of(&view, &counters))
 }
 
-/// Addresses of a path, of the sender first if `sender_first`.
+/// Addresses of a path. The sender's comes first if `sender_first` is set.
 fn addresses(path: usize, sender_first: bool) -> [IpAddr; 2] {
     let end = |host| IpAddr::V4(Ipv4Addr::new(10, 0, path as u8, host));
     in_order([end(1), end(2)], sender_first)

@@ -26,8 +26,8 @@ pub fn run(scenario: &Scenario, options: &RunOptions) -> Result<Run, RunError> {
     run_watched(scenario, options, &|_| ())
 }
 
-/// As [`run`], with progress reports: `on_progress` is called from time to time with the completed share, 0 to 1,
-/// ascending. It does not affect the result.
+/// As [`run`], with progress reports: `on_progress` is called from time to time with the completed fraction, from
+/// 0 to 1 in ascending order. It does not affect the result.
 ///
 /// # Errors
 /// [`RunError`].
@@ -40,7 +40,7 @@ pub fn run_watched(
 }
 
 /// As [`run_watched`], and records the packets of one end of the association `options.association`. Returns the
-/// trace, which is to be finished. It does not affect the result.
+/// trace, which the caller must finish. The recording does not affect the result.
 ///
 /// # Errors
 /// [`RunError`].
@@ -160,7 +160,8 @@ pub(crate) fn set_up(scenario: &Scenario, options: &RunOptions) -> Result<Setup,
     Ok(Setup { world, transfers, links, custom_scheduler })
 }
 
-/// The applications at the sender and at the receiver. `chunk` and `datagram`: most user data of a packet, bytes.
+/// The applications at the sender and at the receiver. `chunk` and `datagram`: maximum user data of a packet,
+/// bytes.
 fn applications(
     scenario: &Scenario,
     [chunk, datagram]: [u32; 2],
@@ -269,7 +270,7 @@ impl<'a> ProgressReporter<'a> {
 fn check_progress(setup: &Setup, scenario: &Scenario, ended: Time) -> Result<(), RunError> {
     let Some(first) = setup.transfers.first() else { return Ok(()) };
     let (sender, receiver) = (setup.world.host(first.sender), setup.world.host(first.receiver));
-    // The sender reads only what comes back through a tunnel.
+    // The sender only reads data that returns through a tunnel.
     let delivered = receiver.read_bytes + sender.read_bytes;
     if let Some((at, reason)) = sender.closed {
         return Err(RunError::Stuck { at, delivered, diagnosis: why_closed(reason).to_owned() });

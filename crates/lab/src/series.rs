@@ -55,7 +55,8 @@ impl<S> SeriesColumn<S> {
     }
 }
 
-/// Declares a struct of series and its list of columns, `COLUMNS`; other fields stand before or after them.
+/// Declares a struct of series and its list of columns, `COLUMNS`. Other fields may precede or follow the
+/// columns.
 macro_rules! series {
     (
         $(#[doc = $about:literal])+
@@ -199,8 +200,8 @@ pub struct DelayHistogram {
     nanos: Histogram,
 }
 
-/// The stored form: weight of 0, first bucket, buckets, high and low half of the sum, maximum. JSON has no numbers of
-/// 128 bits.
+/// The stored form: weight of 0, first bucket, buckets, high and low half of the sum, maximum. JSON has no 128-bit
+/// numbers.
 type StoredHistogram = (u64, usize, Vec<u64>, u64, u64, u64);
 
 impl From<StoredHistogram> for DelayHistogram {
@@ -228,7 +229,7 @@ impl DelayHistogram {
         Self { nanos }
     }
 
-    /// The delay that a share of the chunks does not exceed, s. None if there is no chunk.
+    /// The delay that a share of the chunks does not exceed, s. `None` if there is no chunk.
     ///
     /// # Panics
     /// If `share` is not in `[0, 1]`.

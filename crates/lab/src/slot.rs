@@ -8,7 +8,7 @@ use ropewalk_models::slot::{
 };
 use serde::{Deserialize, Serialize};
 
-/// The quantity that the planner keeps when its assumed delay is wrong.
+/// The quantity that the planner keeps constant when its assumed delay is wrong.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Planned {

@@ -1,4 +1,4 @@
-//! What became of messages, compared with what the engine counts.
+//! Results of messages, compared with the engine's counters.
 
 use proptest::prelude::*;
 use ropewalk_base::{Duration, Time};
@@ -10,7 +10,8 @@ use crate::run::set_up;
 use crate::setup::RunOptions;
 use crate::sources::results;
 
-/// Two sources over a path with losses, for eight seconds: the results of both, and the messages that the engine gave up.
+/// Runs two sources over a path with losses for eight seconds. Returns the results of both, and the number of
+/// messages that the engine abandoned.
 fn play(seed: u64, loss: f64, sctp: &str, keys: &str) -> ([FlowResult; 2], u64) {
     let text = format!(
         "[transfer]\npreset = 'live'\nduration = '8 s'\nreceive_buffer = '1 MB'\nseed = {seed}\n\
@@ -60,8 +61,8 @@ proptest! {
         accounts(&limited, 401);
         accounts(&file, 81);
         prop_assert_eq!(file.abandoned, 0);
-        // An ordered or long message can arrive although it was given up. With NR-SACK, the sender forgets messages that wait
-        // at the receiver for earlier ones.
+        // An ordered or long message can arrive although it was abandoned. With NR-SACK, the sender forgets
+        // messages that wait at the receiver for earlier ones.
         if unordered || !nr_sack {
             prop_assert!(limited.abandoned <= given_up, "{:?}, engine {}", limited, given_up);
         }

@@ -37,8 +37,8 @@ pub fn config(scenario: &file::Scenario) -> Config {
         config.timestamps = scenario.tcp.recovery == Some(file::Reordering::Eifel);
     }
     config.delay_source = engine_config::delay_source(scenario.scheduler.forward_delay);
-    // Other schedulers keep no data for a subflow behind a segment, so Nagle's algorithm would take each short segment for
-    // the last one.
+    // Other schedulers keep no data for a subflow after a segment, so Nagle's algorithm would treat each short
+    // segment as the last one.
     config.nagle &= scenario.scheduler.label() == file::SchedulerName::Linux.as_str();
     apply(&mut config, &scenario.tcp);
     if let Some(rules) = scenario.tcp.receive_rules {

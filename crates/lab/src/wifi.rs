@@ -125,15 +125,16 @@ const fn standard(standard: file::WifiStandard) -> Standard {
     }
 }
 
-/// The rate of a path towards the receiver: that of its link, or the throughput of its station alone on the
-/// channel if that is less. Other stations and the path's own acknowledgement packets are ignored, so this is
-/// an upper limit.
+/// The rate of a path towards the receiver: that of its link or, if lower, the throughput of its station
+/// alone on the channel. Other stations and the path's own acknowledgement packets are ignored, so this is an
+/// upper limit.
 pub fn rate_up(path: &file::Path, packet: u32) -> Rate {
     let wire = path.up.capacity.mean_rate();
     alone(path, packet).map_or(wire, |alone| alone.min(wire))
 }
 
-/// Throughput of a path's station alone on its channel, packets only; `None` without a wireless hop.
+/// Throughput of a path's station alone on its channel, only counting packets. `None` without a
+/// wireless hop.
 pub fn alone(path: &file::Path, packet: u32) -> Option<Rate> {
     let radio = path.wifi?.radio;
     let modelled = match radio.standard {

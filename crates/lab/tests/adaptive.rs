@@ -1,5 +1,6 @@
-//! Adaptive window management beside none, the same seeds for both: where nothing changes it costs nothing, and
-//! where a path queues, becomes slow or is not worth its room it gains (docs/concepts/models.md).
+//! Adaptive window management compared with none, using the same seeds. Where nothing changes, it costs
+//! nothing. It gains where a path queues, becomes slow, or is not worth its share of the buffer
+//! (docs/concepts/models.md).
 
 use ropewalk_lab::compare::{Estimate, estimate, map_in_parallel};
 use ropewalk_lab::{RunOptions, run};
@@ -21,7 +22,7 @@ fn goodput(manager: &str, seed: u64, sets: &[&str]) -> f64 {
     done.result.goodput_bps
 }
 
-/// Goodput of adaptive over that of none, less one.
+/// Relative gain in goodput of adaptive management over none.
 fn gain(sets: &[&str]) -> Estimate {
     let seeds: Vec<u64> = (1..=SEEDS).collect();
     let gains = map_in_parallel(&seeds, 2, |seed| {

@@ -1,11 +1,11 @@
-//! The preset `chihani2011` against what was measured with the model that it repeats: two point-to-point
+//! The preset `chihani2011` compared with measurements of the model that it repeats: two point-to-point
 //! paths of 10 ms each way, queues of 100 packets, segments of 1400 B, 50 s, uncoupled windows.
 
 use ropewalk_lab::{RunOptions, RunResult, run};
 use ropewalk_scenario::Scenario;
 
 fn scenario(rates: [f64; 2], rule: &str, more: &str) -> Scenario {
-    // Headers of 64 B, and 12 B of timestamps where they are in use.
+    // Headers of 64 B, and 12 B of timestamps if they are used.
     let packet = if rule == "eifel" { 1476 } else { 1464 };
     let path = |name, rate| {
         format!(
@@ -70,7 +70,7 @@ fn the_rules_come_in_the_order_of_the_model() {
         let of_model: Vec<f64> =
             MEASURED.iter().filter(|row| row.0 == rates).map(|row| row.2).collect();
         for i in 1..order.len() {
-            // What the model has as equal is equal within a tenth here.
+            // Values that are equal in the model may differ by a tenth here.
             let (less, more) =
                 if of_model[i - 1] < of_model[i] { (1.0, "above") } else { (0.9, "beside") };
             assert!(
@@ -85,7 +85,7 @@ fn the_rules_come_in_the_order_of_the_model() {
 
 #[test]
 fn f_rto_is_tcp_door_until_a_timer_expires() {
-    // 5 Mbit/s for 60 s fill no queue of 10 000 packets: nothing is lost.
+    // 5 Mbit/s for 60 s do not fill a queue of 10 000 packets, so nothing is lost.
     let lossless = |rule| {
         let sets = ["a", "b"].map(|path| format!("path.{path}.queue=10000 packets"));
         let text = scenario(EQUAL, rule, "").to_toml();
@@ -97,7 +97,7 @@ fn f_rto_is_tcp_door_until_a_timer_expires() {
     assert_eq!((timeouts(&door), timeouts(&same)), (0, 0));
     assert_eq!(same.delivered_bytes, door.delivered_bytes);
     assert_eq!(same.out_of_order, door.out_of_order);
-    // A queue of 100 packets loses some. After a timeout, duplicates open the windows of F-RTO alone.
+    // A queue of 100 packets causes losses. After a timeout, only F-RTO's windows grow on duplicates.
     let (door, other) = (result(EQUAL, "tcp-door"), result(EQUAL, "f-rto"));
     assert!(timeouts(&door) > 0 && timeouts(&other) > 0);
     assert_ne!(other.delivered_bytes, door.delivered_bytes);

@@ -1,5 +1,5 @@
-//! `lay` where others fill the queues that it shares with them: it takes its part there, although it fills no
-//! queue of its own (docs/concepts/lay.md).
+//! `lay` on links whose queues are filled by other flows: it gets its share there, although it does not fill
+//! queues itself (docs/concepts/lay.md).
 
 use ropewalk_lab::compare::map_in_parallel;
 use ropewalk_lab::{RunOptions, run};
@@ -35,8 +35,8 @@ on    = "second"
 flows = 2
 "#;
 
-/// Goodput of a scheduler, bit/s, the mean over round trips of the first path: who wins a round against greedy
-/// flows is chance.
+/// Goodput of a scheduler, bit/s. Mean over several round trips of the first path, because the outcome against
+/// greedy flows is random.
 fn goodput(protocol: &str, scheduler: &str) -> f64 {
     let round_trips: Vec<u64> = (36..44).collect();
     let goodputs = map_in_parallel(&round_trips, 2, |millis| {

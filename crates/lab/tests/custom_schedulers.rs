@@ -1,4 +1,4 @@
-//! Schedulers that are not built in: by name, wherever a scenario runs; wrong ones end their run.
+//! Custom schedulers, selected by name wherever a scenario runs. Illegal decisions end the run.
 
 use std::ops::ControlFlow;
 
@@ -14,7 +14,7 @@ const TEXT: &str = "[transfer]\nduration = '5 s'\n[[path]]\nname = 'wifi'\nrate 
 
 type Rule = fn(&View<'_>) -> Decision;
 
-/// Does what its rule says, from a time on.
+/// Follows its rule from a given time on.
 #[derive(Clone)]
 struct Ruled(Rule);
 
@@ -105,7 +105,7 @@ fn a_custom_name_holds_in_runs_comparisons_and_sweeps() {
 
 #[test]
 fn a_wrong_decision_ends_the_run_and_is_told() {
-    // On a path that is open: else that would be what is wrong first.
+    // On an open path, because a closed path would be reported as the first error.
     let far: Rule = |view| match view.open().next() {
         Some(path) => Decision::send(path.id, u64::MAX, Reason::Custom),
         None => view.nobody(),

@@ -1,4 +1,5 @@
-//! One seed, one result: run again, on other threads, or beside links that nobody uses.
+//! The same seed gives the same result in a second run, on other threads, and with additional
+//! unused links.
 
 use std::cell::RefCell;
 
@@ -29,7 +30,7 @@ fn result(text: &str) -> RunResult {
     run(&scenario, &RunOptions::default()).unwrap_or_else(|e| panic!("{e}")).result
 }
 
-/// Without the figures that tell how fast it ran, and on how much work.
+/// The result without the figures about speed and amount of work.
 fn without_figures(result: RunResult) -> String {
     let none = EngineFigures { events: 0, packets: 0, cpu_s: 0.0, packets_per_cpu_s: 0.0 };
     serde_json::to_string(&RunResult { engine: none, ..result }).expect("a result is JSON")

@@ -1,9 +1,9 @@
-//! Queues that mark, and senders that understand it.
+//! Queues that mark, and senders that respond to marks.
 
 use ropewalk_lab::{RunOptions, RunResult, run};
 use ropewalk_scenario::Scenario;
 
-/// Two paths whose queues are kept short; `sctp` and `queue` are what is added to the tables.
+/// Two paths whose queues are kept short. `sctp` and `queue` are appended to the tables.
 fn result(discipline: &str, sctp: &str, queue: &str) -> RunResult {
     let path = |name: &str, rate: u32, rtt: u32| {
         format!(

@@ -1,4 +1,4 @@
-//! What is published from the declared figures is up to date, and every figure is in every place.
+//! Files generated from the declared figures are up to date, and every figure appears everywhere.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ fn file(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..").join(name)
 }
 
-/// Compares with the file; with `UPDATE_FIGURES` set it writes the file instead.
+/// Compares with the file. With `UPDATE_FIGURES` set, writes the file instead.
 fn same_as_published(name: &str, generated: &str) {
     if std::env::var_os("UPDATE_FIGURES").is_some() {
         std::fs::write(file(name), generated).expect("the file can be written");

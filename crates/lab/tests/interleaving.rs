@@ -1,4 +1,4 @@
-//! Short messages beside long ones, with DATA and with I-DATA (RFC 8260).
+//! Short messages that compete with long ones, with DATA and with I-DATA (RFC 8260).
 
 use std::path::Path;
 
@@ -8,8 +8,8 @@ use ropewalk_scenario::Scenario;
 
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/short-beside-long.toml");
 
-/// Two congestion controls, each with a queue shorter than the bandwidth-delay product (17 packets), and one as long, and one
-/// three times as long.
+/// Two congestion controls, each with queues below the bandwidth-delay product (17 packets), equal to it, and three
+/// times as long.
 const SETTINGS: [(&str, &str, u32); 6] = [
     ("rfc9260", "cubic", 7),
     ("rfc9260", "cubic", 17),
@@ -29,7 +29,7 @@ fn play(changes: &[String]) -> f64 {
     control.delay_max_s.expect("some arrive") * 1e3
 }
 
-/// The same for 20 times at which the long messages begin, in ascending order. Nothing else in the scenario is random.
+/// The same for 20 start times of the long messages, in ascending order. Nothing else in the scenario is random.
 fn play_each(changes: &[String]) -> Vec<f64> {
     let begin = |i: u32| format!("source.file.start={} ms", 2_000 + 7 * i);
     let each = (0..20).map(|i| play(&[changes, &[begin(i)]].concat()));

@@ -1,4 +1,4 @@
-//! What a lifetime of messages is worth, in the ready scenario `late-is-lost`. The figures of `docs/data/lifetimes.csv`.
+//! The benefit of message lifetimes in the ready scenario `late-is-lost`. The figures of `docs/data/lifetimes.csv`.
 
 use ropewalk_lab::compare::{Estimate, estimate};
 use ropewalk_lab::result::FlowResult;
@@ -7,13 +7,13 @@ use ropewalk_scenario::Scenario;
 
 const TEXT: &str = include_str!("../../../scenarios/late-is-lost.toml");
 
-/// Nothing in the scenario was chosen by runs with these seeds.
+/// Seeds that were not used when the scenario was designed.
 const SEEDS: std::ops::Range<u64> = 101..121;
 
-/// 100 ms, and the longest forward delay: propagation, 20 packets of 1500 B in the queue, and the packet itself.
+/// 100 ms, and the maximum forward delay: propagation, 20 packets of 1500 B in the queue, and the packet itself.
 const LATEST_S: f64 = 0.100 + 0.025 + 21.0 * 0.0012;
 
-/// How the messages are delivered: `lifetime`, `retransmissions`, or none of them; and in which order.
+/// Delivery of the messages: `lifetime`, `retransmissions`, or neither, and their order.
 #[derive(Clone, Copy)]
 struct Way {
     limit: &'static str,
@@ -79,7 +79,7 @@ fn nothing_is_later_than_its_lifetime_and_a_forward_delay_and_no_other_source_st
     assert!(goodput(&timed) > 0.98 * goodput(&reliable));
 }
 
-/// Ten outages of 300 ms, beside the losses.
+/// Ten outages of 300 ms, in addition to the losses.
 fn outages() -> String {
     let one =
         |at: u64| format!("{{ from = \"{} ms\", to = \"{} ms\" }}", at * 1000, at * 1000 + 300);
@@ -98,7 +98,8 @@ fn after_an_outage_nothing_late_is_delivered() {
     }
 }
 
-/// Run it with `--nocapture` for the table. In order, a message may also wait for a FORWARD-TSN that was lost.
+/// Run it with `--nocapture` for the table. With ordered delivery, a message may also wait for a lost
+/// FORWARD-TSN.
 #[test]
 fn in_order_a_lifetime_shortens_the_wait_for_what_was_lost() {
     let longest = |runs: &[_]| mean(runs, |[control, _]| control.delay_max_s.expect("some")).mean;

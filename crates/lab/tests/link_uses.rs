@@ -36,7 +36,7 @@ fn result(seed: u64, paths: &str, more: &str) -> RunResult {
     result_within(seed, [4, 14], paths, more)
 }
 
-/// The same, measured from one second to the other.
+/// The same, measured in this interval.
 fn result_within(seed: u64, [from, until]: [u32; 2], paths: &str, more: &str) -> RunResult {
     let text = format!(
         "[transfer]\nseed = {seed}\nduration = '{until} s'\nwarmup = '{from} s'\n{paths}\
@@ -67,7 +67,8 @@ proptest! {
             + &spare.toml("spare", "use = 'backup'")
             + &spare.toml("off", "use = 'never'");
         let result = result(seed, &paths, "[tunnel]\nredundancy = 'off'");
-        // All links may owe acknowledgements for a moment: copies of a few interactive packets are sent over the backup then.
+        // All links may owe acknowledgements for a moment. Copies of a few interactive packets are then sent over
+        // the backup.
         for direction in &result.directions {
             let spare = direction.paths.iter().find(|path| path.name == "spare").expect("a path");
             prop_assert_eq!(spare.sent_packets, spare.retransmitted_packets, "{:?}", direction);
@@ -96,11 +97,12 @@ proptest! {
     fn a_bundle_is_not_slower_than_its_best_link_that_is_always_used(
         seed in 1..1000u64, one in link(), two in link(), uses in 0..3usize,
     ) {
-        // With losses on links of very unequal delay, the inner connection sees some of them, and over long round trips its
-        // start takes longer than over one link, up to 40 s: docs/decisions/open.md.
+        // With losses on links of very unequal delay, the inner connection sees some of them. Over long round
+        // trips, its start takes longer than over one link, up to 40 s: docs/decisions/open.md.
         let [one, two] = [one, two].map(|link| Link { lossy: false, ..link });
         let usage = ["always", "when-needed", "backup"][uses];
-        // A quicker link that takes only what exceeds a slower one costs the connection some of its rate, see there.
+        // A faster link that only takes the excess of a slower one costs the connection some of its rate, see
+        // there.
         prop_assume!(usage != "when-needed" || two.rtt_ms >= one.rtt_ms);
         let with = |second: &str| {
             let second = format!("use = '{second}'");
@@ -118,7 +120,7 @@ proptest! {
         let paths = one.toml("one", "") + &two.toml("two", &format!("cap = '{cap_mb} MB'"));
         let result = result(seed, &paths, "");
         let carried = path(&result, "two").carried_bytes;
-        // The other end learns of it half a round trip later, and what it has sent by then is still to come.
+        // The other end is informed half a round trip later, and the data it has sent by then still arrives.
         let full = cap_mb * 990_000;
         let trips = f64::from(two.rtt_ms.max(one.rtt_ms)) * 1e-3 + 0.1;
         let allowed = full + (2.0 * trips * f64::from(two.rate_mbps) * 125e3) as u64;

@@ -1,4 +1,4 @@
-//! Networks that lose the rest of a round after its first loss: no loss may last for ever.
+//! Networks that lose the rest of a round after its first loss. No loss may continue forever.
 
 use ropewalk_lab::{RunOptions, run};
 use ropewalk_scenario::Scenario;
@@ -21,7 +21,8 @@ fn whoever_loses_whole_rounds_goes_on_with_the_next_on_either_way() {
             let scenario = Scenario::parse(&text, "rounds.toml").unwrap_or_else(|e| panic!("{e}"));
             let done = run(&scenario, &RunOptions::default());
             let done = done.unwrap_or_else(|e| panic!("{recovery}, {direction}, {seed}: {e}"));
-            // A packet per longest timeout is 12 kbit/s: far more means that rounds go on.
+            // One packet per maximum timeout is 12 kbit/s. Much more than that means that rounds
+            // continue.
             let goodput = done.result.goodput_bps;
             assert!(goodput > 1e5, "{recovery}, {direction}, {seed}: {goodput} bit/s");
         }

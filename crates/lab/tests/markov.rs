@@ -1,6 +1,6 @@
-//! The Markov chain against packets, under the assumptions of the chain (Wallace and Shami 2014,
-//! Sections 4.1 and 6.1): a SACK for each packet, timeouts of three round trips, four missing reports,
-//! windows in whole packets that are halved down.
+//! The Markov chain compared with simulated packets, under the assumptions of the chain (Wallace and
+//! Shami 2014, Sections 4.1 and 6.1): a SACK for each packet, timeouts of three round trips, four
+//! missing reports, windows in packets that are rounded down when halved.
 
 use ropewalk_lab::compare::{Estimate, estimate, map_in_parallel};
 use ropewalk_lab::predict::predict;
@@ -9,7 +9,7 @@ use ropewalk_scenario::Scenario;
 
 const ONE_PATH: &str = include_str!("../../../papers/wallace2014/one-path.toml");
 
-/// One path that loses like this, counted as the chain counts.
+/// One path with this loss, and the counting rules of the chain.
 fn scenario(loss: &str, duration_s: u64, seed: u64) -> Scenario {
     let sets = [
         "sctp.window_rounding=packets".to_owned(),
@@ -30,7 +30,7 @@ fn by_rounds(p: f64) -> String {
     format!("{{ model = 'round', rate = {p} }}")
 }
 
-/// Chain over simulation.
+/// Throughput of the chain divided by that of the simulation.
 fn chain_over_packets(loss: &str, duration_s: u64, seeds: u64) -> Estimate {
     let prediction = predict(&scenario(loss, duration_s, 1));
     let by = &prediction.bundle.markov_bps;
@@ -44,10 +44,10 @@ fn chain_over_packets(loss: &str, duration_s: u64, seeds: u64) -> Estimate {
     estimate(&ratios).expect("seeds")
 }
 
-/// How far the chain may be from packets.
+/// Maximum relative difference of the chain from packets.
 const MOST: f64 = 0.015;
 
-/// No more than so far, as far as so many runs can tell: that is a percent or better.
+/// Asserts the maximum difference, within the accuracy of this number of runs (1 % or better).
 fn assert_not_beyond(loss: &str, duration_s: u64, seeds: u64) {
     let ratio = chain_over_packets(loss, duration_s, seeds);
     let half_width = ratio.half_width.expect("several seeds");
@@ -63,11 +63,12 @@ fn up_to_1e_3_packets_do_not_contradict_1_5_percent_with_either_kind_of_loss() {
     }
 }
 
-/// The one point up to 1e-3 that misses that: losses by rounds at 1e-3, and between which bounds it lies
-/// (docs/decisions/models.md).
+/// The one point up to 1e-3 that exceeds the maximum: losses by rounds at 1e-3. Its difference is within
+/// these bounds (docs/decisions/models.md).
 const BELOW_BY_ROUNDS: std::ops::Range<f64> = 0.015..0.023;
 
-/// Ten minutes of two cores: `cargo test --release -p ropewalk-lab --test all markov -- --ignored`.
+/// Takes ten minutes on two cores: `cargo test --release -p ropewalk-lab --test all markov --
+/// --ignored`.
 #[test]
 #[ignore = "takes minutes: so many losses are needed for a third of a percent"]
 fn up_to_1e_3_the_chain_is_within_1_5_percent_of_packets_but_for_losses_by_rounds_at_1e_3() {

@@ -3,7 +3,7 @@
 use ropewalk_lab::{RunOptions, run};
 use ropewalk_scenario::Scenario;
 
-/// Retransmitted packets of a path with a short queue that carries a message of 300 kB in each second.
+/// Retransmitted packets of a path with a short queue that carries a message of 300 kB per second.
 fn retransmitted(protocol: &str, pacing: &str) -> u64 {
     let text = format!(
         "[transfer]\nprotocol = '{protocol}'\nduration = '20 s'\nreceive_buffer = '4 MB'\n\

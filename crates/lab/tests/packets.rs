@@ -1,11 +1,12 @@
-//! The list of packets: complete, and right about what arrived.
+//! The list of packets is complete, and its arrivals are right.
 
 use ropewalk_base::{Duration, Time};
 use ropewalk_lab::packet_log::{PacketRecord, Packets, Way};
 use ropewalk_lab::{Run, RunOptions, run};
 use ropewalk_scenario::Scenario;
 
-/// Two paths that lose, copy and reorder packets, in both directions, and a queue that overflows.
+/// Two paths that lose, duplicate and reorder packets in both directions, and a queue that
+/// overflows.
 fn scenario(protocol: &str, seconds: u32) -> Scenario {
     let text = format!(
         "[transfer]\nprotocol = '{protocol}'\nduration = '{seconds} s'\nscheduler = 'round-robin'\n\
@@ -102,7 +103,7 @@ fn what_is_on_the_way_at_the_end_arrives_in_a_longer_run() {
                 (None, true) => assert!(late.received.is_none() && late.dropped, "{late:?}"),
                 (None, false) => {
                     moving += 1;
-                    // CoDel may drop what is in its queue.
+                    // CoDel may drop packets from its queue.
                     assert!(late.received.is_some_and(|at| at >= end) || late.dropped, "{late:?}");
                 }
             }

@@ -1,9 +1,9 @@
-//! Results of ready and drawn scenarios, pinned: a change of structure must leave each of them as it is, and a change of
-//! behaviour shows here which results it moves.
+//! Pinned results of ready and drawn scenarios. A refactoring must not change them, and a change of behaviour shows
+//! here which results it affects.
 //!
-//! `crates/lab/tests/pinned/` holds the expected lines. After an intended change, write them again with
-//! `UPDATE_PINNED=1 cargo test -p ropewalk-lab --test all pinned -- --include-ignored --test-threads 1` and say in the
-//! commit why they moved.
+//! `crates/lab/tests/pinned/` contains the expected lines. After an intended change, write them again with
+//! `UPDATE_PINNED=1 cargo test -p ropewalk-lab --test all pinned -- --include-ignored --test-threads 1` and state
+//! the reason in the commit.
 
 // Logarithms and powers of other systems' libraries may differ in the last bit.
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
@@ -20,12 +20,12 @@ use sha2::{Digest, Sha256};
 const PROTOCOLS: [&str; 2] = ["cmt-sctp", "mptcp"];
 /// Number of paths of the drawn scenarios.
 const PATHS: [usize; 4] = [2, 3, 4, 5];
-/// Drawn scenarios for each number of paths that every test run looks at.
+/// Drawn scenarios per number of paths in every test run.
 const FEW: u64 = 8;
-/// The same for a run by hand.
+/// The same for a manual run.
 const ALL: u64 = 125;
 
-/// What a run gave, the speed of the simulator apart.
+/// The result of a run, without the speed of the simulator.
 struct Outcome {
     json: String,
     goodput_bps: f64,
@@ -63,7 +63,7 @@ fn hash(outcomes: &[Outcome]) -> String {
     hasher.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// One line about these runs: their mean goodput, and the hash of all their results.
+/// One line about these runs: their mean goodput, and a hash of all results.
 fn line(name: &str, outcomes: &[Outcome]) -> String {
     let sum: f64 = outcomes.iter().map(|outcome| outcome.goodput_bps).sum();
     format!("{name} {:.0} {}", sum / outcomes.len() as f64, hash(outcomes))
@@ -75,7 +75,7 @@ fn lines<T: Sync>(cases: &[T], line_of: impl Fn(&T) -> String + Sync) -> Vec<Str
     map_in_parallel(cases, threads, line_of)
 }
 
-/// Compares with the lines of a file that begin as these do, or writes the file.
+/// Compares with the first lines of a file, or writes them.
 fn compare(file: &str, lines: &[String]) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/pinned").join(file);
     let text = std::fs::read_to_string(&path).unwrap_or_default();
@@ -111,7 +111,7 @@ fn ready_scenarios_give_the_pinned_results() {
         let name = format!("{stem} {protocol} {scheduler}");
         match Scenario::load_with(file, &changes) {
             Ok(scenario) => line(&name, &[outcome(&scenario)]),
-            // Rules of one protocol, or paths of another number, do not go with everything.
+            // Rules of one protocol, or for another number of paths, do not apply to all scenarios.
             Err(_) => format!("{name} - -"),
         }
     });

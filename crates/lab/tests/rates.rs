@@ -1,4 +1,5 @@
-//! Congestion control by rates (`bbr`, `bbr-v1`) and the end of slow start (HyStart++), under both protocols.
+//! Rate-based congestion control (`bbr`, `bbr-v1`) and the end of slow start (HyStart++), under both
+//! protocols.
 
 use ropewalk_lab::{RunOptions, RunResult, run};
 use ropewalk_scenario::Scenario;
@@ -41,7 +42,7 @@ fn version_1_of_bbr_fills_a_path_keeps_a_short_queue_and_ignores_random_losses()
     }
 }
 
-/// Two flows on a shared link: the first one with one algorithm, the other one with another.
+/// Two flows with different algorithms on a shared link.
 fn beside_each_other(first: &str, other: &str) -> [f64; 2] {
     let text = format!(
         "[transfer]\nprotocol = 'tcp'\nduration = '20 s'\nwarmup = '5 s'\nreceive_buffer = '4 MB'\n\
@@ -57,7 +58,8 @@ fn beside_each_other(first: &str, other: &str) -> [f64; 2] {
 
 #[test]
 fn the_other_associations_have_the_congestion_control_that_the_scenario_gives_them() {
-    // With less than a bandwidth-delay product of queue, version 1 of BBR takes nearly all from CUBIC.
+    // If the queue is below one bandwidth-delay product, BBR version 1 takes almost all of the rate
+    // from CUBIC.
     let [[bbr, cubic], [first, other]] =
         [beside_each_other("bbr-v1", "cubic"), beside_each_other("cubic", "bbr-v1")];
     assert!(bbr > 2.0 * cubic && other > 2.0 * first, "{bbr} {cubic}, {first} {other}");

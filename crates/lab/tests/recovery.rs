@@ -1,11 +1,12 @@
-//! Recovery where the network reorders: each rule against the plain sender, and RACK-TLP against all.
+//! Recovery if the network reorders: each rule compared with the plain sender, and RACK-TLP with all
+//! of them.
 
 use ropewalk_lab::{RunOptions, RunResult, run};
 use ropewalk_scenario::Scenario;
 
 const RULES: [&str; 6] = ["none", "d-sack", "eifel", "tcp-door", "f-rto", "rack-tlp"];
 
-/// One path of 20 Mbit/s and 40 ms; `side` is what its way to the receiver does.
+/// One path of 20 Mbit/s and 40 ms. `side` configures the direction to the receiver.
 fn result(rule: &str, side: &str) -> RunResult {
     let text = format!(
         "[transfer]\nprotocol = 'tcp'\nduration = '30 s'\nreceive_buffer = '4 MB'\n\
@@ -47,7 +48,7 @@ fn where_packets_fall_behind_by_less_than_a_round_trip_rules_help_and_rack_is_th
     }
 }
 
-/// The retransmission overtakes the original then: only a duplicate report tells.
+/// The retransmission then overtakes the original, so only a duplicate report reveals the error.
 #[test]
 fn where_they_fall_behind_by_more_duplicate_reports_help_and_rack_has_them_too() {
     for side in [
@@ -75,7 +76,7 @@ fn without_reordering_none_of_them_costs_anything() {
     }
 }
 
-/// Nothing is lost; the way to the receiver takes 0.6 s longer now and then, in order.
+/// Nothing is lost. From time to time, the delay to the receiver grows by 0.6 s, in order.
 #[test]
 fn where_the_timer_is_too_quick_f_rto_and_eifel_find_it_out() {
     let spike = |at: u32| {
@@ -88,7 +89,7 @@ fn where_the_timer_is_too_quick_f_rto_and_eifel_find_it_out() {
     let [none, _, eifel, _, f_rto, _] = goodputs(&side);
     assert!(result("f-rto", &side).paths[0].undone_reductions > 0);
     for rule in ["eifel", "rack-tlp"] {
-        // What had been given up counts as on its way again and is not sent once more.
+        // Data that had been declared lost counts as in flight again and is not sent another time.
         let found = result(rule, &side);
         assert!(found.paths[0].undone_reductions >= 5, "{rule}");
         let needless = [found, result("none", &side)].map(|r| r.spurious_retransmissions);

@@ -1,4 +1,4 @@
-//! Everything that `papers/` states, reproduced once.
+//! Reproduces all statements of `papers/` once.
 
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
@@ -89,7 +89,7 @@ fn static_windows_gain_where_the_paper_says_and_lose_where_it_says() {
     ] {
         let row = rows_of("wallace2014", item).find(|row| row.case == case).unwrap();
         let gain = number(row.simulated_value.as_ref());
-        // Ten pairs of runs may leave a claim undecided, but none of these is refuted.
+        // Ten pairs of runs may leave a claim undecided, but refute none of these.
         assert!(least < gain && gain < most && !row.verdict.is_off(), "{row:?}");
     }
 }
@@ -124,7 +124,8 @@ fn sixty_cells_over_wifi_come_in_the_printed_order_and_tcp_door_and_nopr_are_at_
     assert!(mean("rank_correlation.ratio") >= 0.9 && mean("rank_correlation.max_bytes") >= 0.7);
     for (case, sign) in [("TCP-DOOR reorders most", 1.0), ("NoPR stores least", -1.0)] {
         let row = rows_of("alheid2016", "claims").find(|row| row.case == case).unwrap();
-        // Of 48 comparisons at once the intervals are wide, but the nearest is on its side.
+        // Simultaneous intervals of 48 comparisons are wide, but the estimate nearest to zero has
+        // the expected sign.
         assert!(row.difference.unwrap() * sign > 0.0 && !row.verdict.is_off(), "{row:?}");
     }
 }
@@ -136,7 +137,7 @@ fn cells_over_wifi_have_ten_seeds_an_interval_and_the_settings_of_their_runs() {
     for row in rows {
         assert_eq!(row.seeds, Some(Seeds::Drawn(10)), "{row:?}");
         let [low, high] = row.interval.expect("an interval");
-        // Peaks of ten runs may be the same to the segment.
+        // Peaks of ten runs may be equal.
         assert!(low <= high, "{row:?}");
         assert!(row.readings.iter().any(|set| set == "path.wlan1.wifi.end=sender"), "{row:?}");
         if matches!(row.paper_value, Some(Value::Number(_))) {

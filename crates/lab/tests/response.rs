@@ -1,9 +1,10 @@
-//! Mean windows of single flows against the response functions of their algorithms.
+//! Mean windows of single flows compared with the response functions of their algorithms.
 //!
-//! The functions are derived for a loss of every n-th packet, so that is what the link does here, by a
-//! trace of losses: with random losses of the same rate CUBIC has less. Byte counting makes growth
-//! independent of how seldom acknowledgements come; each packet has its own here, so that the wait for a
-//! held-back one does not lengthen small windows' round trips, and once they are delayed to see that.
+//! The functions assume a loss of every n-th packet. The link therefore follows a trace of losses; with
+//! random losses of the same rate, CUBIC has a smaller window. Byte counting makes growth independent of
+//! the frequency of acknowledgements. Here, each packet is acknowledged separately, so that delayed
+//! acknowledgements do not lengthen the round trips of small windows. One test delays them to check
+//! that.
 
 use ropewalk_lab::{RunOptions, run};
 use ropewalk_models::response::{cubic_window, reno_window, reno_window_with_recovery};
@@ -11,12 +12,13 @@ use ropewalk_scenario::Scenario;
 
 const RTT_S: f64 = 0.1;
 
-/// Mean window, packets: those sent per second times the round trip. Every `period`-th packet is lost.
+/// Mean window in packets: packets per second times the round trip. Every `period`-th packet is lost.
 fn mean_window(congestion: &str, period: u64, sack_every: u32) -> f64 {
     mean_window_after(congestion, period, sack_every, 1.0 / 5.0, "")
 }
 
-/// The same after a warm-up of so many times what is measured, with `more` of `[transfer]`.
+/// The same with a warm-up of this multiple of the measured time, and additional keys of
+/// `[transfer]`.
 fn mean_window_after(
     congestion: &str,
     period: u64,
@@ -24,7 +26,7 @@ fn mean_window_after(
     warmup: f64,
     more: &str,
 ) -> f64 {
-    // At least fifty losses after the warm-up, and no run so short that one tooth more or less counts.
+    // At least fifty losses after the warm-up, so that one tooth more or less does not matter.
     let pps = cubic_window(1.0 / period as f64, RTT_S).unwrap() / RTT_S;
     let measured_s = (50.0 * period as f64 / pps).max(100.0).ceil();
     let warmup_s = (measured_s * warmup).ceil();
@@ -56,8 +58,8 @@ fn newreno_has_the_window_of_mathis_but_for_the_round_of_recovery() {
         let loss = 1.0 / period as f64;
         let found = mean_window("newreno", period, 1);
         let mathis = off(found, reno_window(loss, 1.0).unwrap());
-        // Below 40 packets the round in which the window stands still after a loss is a good part of
-        // the cycle, and the formula has none: 10 % at one loss in a hundred.
+        // Below 40 packets, the round in which the window stays constant after a loss is a large
+        // part of the cycle. The formula ignores it: 10 % at one loss in a hundred.
         if period >= 1000 {
             assert!(mathis.abs() < 0.05, "one in {period}: {found}, {mathis} off");
         }
@@ -76,8 +78,9 @@ fn cubic_has_the_window_of_rfc_9438_but_for_fast_convergence() {
         (300, -0.05, 0.05),
         (1000, -0.05, 0.05),
         (3000, -0.05, 0.05),
-        // Fast convergence, which the function leaves out, has the window make room now and then for
-        // others who are not there; the rule without it agrees within 2 % (its unit test).
+        // The function ignores fast convergence, by which the window occasionally makes room for
+        // other flows, although there are none. The rule without it agrees within 2 % (its unit
+        // test).
         (10_000, -0.10, 0.0),
     ] {
         let found = mean_window("cubic", period, 1);
@@ -89,7 +92,8 @@ fn cubic_has_the_window_of_rfc_9438_but_for_fast_convergence() {
 
 #[test]
 fn without_fast_convergence_cubic_comes_to_the_window_of_rfc_9438() {
-    // It comes from slow start, and slowly: at one in 10 000 a fifth of a percent per loss.
+    // The window starts from slow start and converges slowly: at one in 10 000, by a fifth of a
+    // percent per loss.
     let warmup = 6.0;
     for period in [100, 300, 1000, 3000, 10_000] {
         let found = mean_window_after("cubic", period, 1, warmup, "fast_convergence = false");

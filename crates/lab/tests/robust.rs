@@ -1,4 +1,4 @@
-//! What the live transport promises on bad paths, in the simulator with the same settings.
+//! Guarantees of the live transport on bad paths, simulated with the same settings.
 
 use ropewalk_lab::{RunOptions, run};
 use ropewalk_scenario::Scenario;
@@ -52,7 +52,8 @@ fn a_path_that_loses_one_packet_in_twenty_costs_a_clean_one_nothing() {
     }
 }
 
-/// A link whose rate is next to nothing twice for three seconds: packets wait, and arrive after they were taken for lost.
+/// A link whose rate is almost zero twice for three seconds: packets wait, and arrive after they were declared
+/// lost.
 fn link_with_gaps(name: &str, mbps: u32, rtt_ms: u32) -> String {
     let full = format!("rate = '{mbps} Mbit/s'");
     let steps: Vec<_> = [5, 14]
@@ -87,7 +88,7 @@ fn a_bundle_whose_links_stop_together_is_as_fast_after_it_as_before() {
     }
 }
 
-/// `lay` and the transports of its presets, between which paths become longer.
+/// `lay` and the transports of its presets, with paths that become longer.
 const TRANSPORTS: [&str; 4] = [
     "protocol = 'cmt-sctp'\npreset = 'live'",
     "protocol = 'cmt-sctp'",

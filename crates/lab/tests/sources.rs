@@ -26,7 +26,7 @@ fn the_messages_of_each_source_are_counted_once_from_when_they_are_due() {
         assert!((p50 - delay).abs() < 0.001, "{one:?}");
         assert!(p50 <= max && max < 0.04, "{one:?}");
     }
-    // The last one or two are on their way.
+    // The last one or two are in flight.
     assert_eq!((often.sent, often.delivered + often.under_way), (801, 801), "{often:?}");
     assert!((1..=2).contains(&often.under_way), "{often:?}");
     assert_eq!((often.abandoned, often.lost), (0, Some(0.0)), "{often:?}");
@@ -40,7 +40,7 @@ fn the_messages_of_each_source_are_counted_once_from_when_they_are_due() {
 
 #[test]
 fn a_source_that_has_to_wait_for_the_send_buffer_holds_up_no_other_and_its_wait_counts() {
-    // Twice what the path carries.
+    // Twice the rate of the path.
     let text = format!(
         "[transfer]\nduration = '10 s'\nreceive_buffer = '100 kB'\n[sctp]\nsend_buffer = '100 kB'\n\
          interleaving = true\nstream_scheduler = 'priority'\n{PATH}\
@@ -51,6 +51,6 @@ fn a_source_that_has_to_wait_for_the_send_buffer_holds_up_no_other_and_its_wait_
     assert!(much.delay_max_s.is_some_and(|delay| delay > 4.0), "{much:?}");
     assert!(little.delay_p99_s.is_some_and(|delay| delay < 0.5), "{little:?}");
     assert_eq!(little.lost, Some(0.0), "{little:?}");
-    // Those that wait for the send buffer are under way, too.
+    // Messages that wait for the send buffer also count as under way.
     assert!(much.under_way > 600 && much.sent == 1251, "{much:?}");
 }

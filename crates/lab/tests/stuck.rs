@@ -1,4 +1,4 @@
-//! A run that cannot go on ends, and says why.
+//! A run that cannot continue ends with a diagnosis.
 
 use ropewalk_lab::{RunError, RunOptions, run};
 use ropewalk_scenario::Scenario;
@@ -54,6 +54,7 @@ fn copies_that_another_path_delivered_do_not_keep_a_path_alive_that_is_in_an_out
     let changes = changes.map(str::to_owned);
     let scenario = Scenario::load_with(file, &changes).unwrap_or_else(|e| panic!("{e}"));
     let run = run(&scenario, &RunOptions::default()).unwrap_or_else(|e| panic!("{e}"));
-    // 7.0 Mbit/s where each copy that comes by the other path restarts the timer of the silent one.
+    // The goodput is 7.0 Mbit/s if each copy that arrives by the other path restarts the timer of
+    // the silent one.
     assert!(run.result.goodput_bps > 14e6, "{}", run.result.goodput_bps);
 }

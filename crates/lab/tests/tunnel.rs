@@ -3,7 +3,8 @@
 use ropewalk_lab::{FlowResult, PathResult, RunOptions, RunResult, run};
 use ropewalk_scenario::Scenario;
 
-/// Two paths of the same rate in Mbit/s, their round trips in ms, and more lines of the second one.
+/// Two paths of the same rate in Mbit/s, with their round trips in ms and further lines of the
+/// second one.
 fn paths(rate: u32, [one, two]: [u32; 2], more: &str) -> String {
     format!(
         "[transfer]\nduration = '12 s'\nwarmup = '4 s'\n\
@@ -33,7 +34,8 @@ fn a_download_uses_both_paths_and_leaves_the_delay_of_a_call_and_a_ping_as_it_is
     let scenario = Scenario::load_with(file, &changes).unwrap_or_else(|e| panic!("{e}"));
     let result = run(&scenario, &RunOptions::default()).unwrap_or_else(|e| panic!("{e}")).result;
     let [download, call] = ["download", "call"].map(|name| of(&result, name));
-    // What one TCP connection gets of the quicker path alone, headers of the tunnel and of TCP deducted.
+    // Goodput of one TCP connection on the faster path alone, without the headers of the tunnel and of
+    // TCP.
     assert!(download.goodput_bps > 46.5e6, "{download:?}");
     assert!(call.mos.expect("a call has a score") > 4.2, "{call:?}");
     assert!(call.lost.expect("it sends") < 0.001, "{call:?}");
@@ -67,7 +69,7 @@ fn a_link_that_becomes_slower_delays_calls_by_little_more_than_the_other_link_ta
     }
 }
 
-/// A download, a call and a ping over paths of (Mbit/s, round trip in ms, loss), of which those in `used` carry data.
+/// A download, a call and a ping over paths of (Mbit/s, round trip in ms, loss). Only those in `used` carry data.
 fn bundle_text(links: &[(u32, u32, f64)], used: &[usize], seed: u32) -> String {
     let mut text = format!("[transfer]\nduration = '50 s'\nwarmup = '10 s'\nseed = {seed}\n");
     for (i, (rate, trip, loss)) in links.iter().enumerate() {
@@ -85,16 +87,16 @@ fn bundle_text(links: &[(u32, u32, f64)], used: &[usize], seed: u32) -> String {
 #[test]
 fn a_bundle_is_not_slower_than_its_best_link_and_its_calls_are_no_worse() {
     for links in [
-        // Both far, and a queue that is short for such a path.
+        // Both distant, with a queue that is short for such a path.
         [(18, 160, 0.0), (13, 280, 0.0)],
-        // The second path adds to the round trip so much that the sender's buffer is full at times.
+        // The second path adds so much to the round trip that the sender's buffer is full at times.
         [(58, 8, 0.0), (66, 269, 0.01)],
-        // A near path that is full, and a far one of the same rate.
+        // A near path that is full, and a distant one of the same rate.
         [(80, 24, 0.0), (80, 200, 0.0)],
         // Repairs take longer than the waits of most paths.
         [(38, 171, 0.02), (4, 253, 0.0)],
     ] {
-        // Means of seeds: losses at random move a single run by more than the second link does.
+        // Means over seeds: random losses affect a single run more than the second link does.
         let mean = |used: &[usize]| {
             let runs = (1..=4).map(|seed| {
                 let result = result(&bundle_text(&links, used, seed));
@@ -134,7 +136,7 @@ fn copies_save_a_call_from_the_losses_of_the_path_on_which_it_arrives_first() {
     assert!(lost(&auto) < 0.002 && lost(&always) < 0.002, "{auto:?} {always:?}");
     let [off_score, auto_score] = [&off, &auto].map(|flow| flow.mos.expect("a score"));
     assert!(auto_score > 4.3 && auto_score >= off_score, "{off:?} {auto:?}");
-    // Without copies a lost packet is sent again, after a round trip.
+    // Without copies, a lost packet is retransmitted after a round trip.
     let late = |flow: &FlowResult| flow.delay_p99_s.expect("packets arrive");
     assert!(late(&off) > late(&auto) + 0.01, "{off:?} {auto:?}");
 }
@@ -170,7 +172,8 @@ fn pauses_lengthen_the_round_trip_of_a_ping_by_little_and_cost_a_download_nothin
         });
         let median_ms =
             |result: &RunResult| 1e3 * of(result, "ping").delay_p50_s.expect("replies arrive");
-        // A request waits for both ends, and its reply too, at the far end for a whole pause.
+        // Both a request and its reply are held at the tunnel's two ends, at the far end for a full
+        // pause.
         let pause_ms = f64::from(*trips.iter().min().expect("there are paths")) / 10.0;
         let longer_ms = median_ms(&with) - median_ms(&without);
         assert!((0.1 * pause_ms..3.0 * pause_ms).contains(&longer_ms), "{trips:?}: {longer_ms}");
@@ -204,7 +207,7 @@ fn the_same_seed_gives_the_same_result_and_another_seed_another() {
     assert_ne!(with(3), with(4));
 }
 
-/// The flows of this list, all in a direction.
+/// The flows of this list, all in one direction.
 fn directed(flows: &[(&str, &str)], direction: &str) -> String {
     let more = format!("direction = '{direction}'");
     flows.iter().map(|(name, kind)| flow(name, kind, &more)).collect()
@@ -212,7 +215,7 @@ fn directed(flows: &[(&str, &str)], direction: &str) -> String {
 
 #[test]
 fn a_mirrored_tunnel_has_mirrored_figures_of_its_directions() {
-    // Flows whose packets do not depend on what the network does: the goodput of TCP differs by seeds of the ends.
+    // Flows whose packets do not depend on the network. The goodput of TCP depends on the seeds of the ends.
     let udp = |to: &str| flow("a", "udp", &format!("rate = '14 Mbit/s'\ndirection = '{to}'"));
     let queries = |to: &str| directed(&[("call", "call"), ("ping", "ping"), ("dns", "dns")], to);
     let both = |to: &str| udp(to) + &queries(to);
@@ -240,7 +243,8 @@ fn a_mirrored_tunnel_has_mirrored_figures_of_its_directions() {
             for (one, other) in one.paths.iter().zip(&other.paths) {
                 let all = [one, other];
                 let sent = all.map(|path| path.sent_packets as f64);
-                // Whether a copy is quicker than a repair depends on round trips, which the two ends measure at other times.
+                // Whether a copy is faster than a retransmission depends on round trips, which the two ends measure
+                // at different times.
                 let first = all.map(|path| (path.sent_packets - path.retransmitted_packets) as f64);
                 assert!(near(first[0], first[1], 20.0), "{all:?}");
                 assert_eq!(one.lost_packets, other.lost_packets, "{all:?}");
@@ -267,7 +271,7 @@ fn a_download_shows_the_paths_that_it_uses_busy_in_either_direction() {
         assert!(idle.paths.iter().all(|path| path.utilisation < 0.15), "{direction}: {idle:?}");
         assert!(busy.share_of_bound.is_some_and(|share| share > 0.85), "{direction}: {busy:?}");
         assert!(result.paths.iter().all(|path| path.utilisation > 0.85), "{:?}", result.paths);
-        // What both directions have is what the run has.
+        // The sums over both directions are those of the run.
         for (i, path) in result.paths.iter().enumerate() {
             let sum = |of: fn(&PathResult) -> u64| -> u64 {
                 result.directions.iter().map(|direction| of(&direction.paths[i])).sum()

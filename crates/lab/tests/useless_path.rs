@@ -1,4 +1,4 @@
-//! A path that can carry next to nothing costs the others nothing, with two or more of them beside it.
+//! A path with almost no capacity costs the other paths nothing, with two or more of them.
 
 use ropewalk_lab::{RunOptions, run};
 use ropewalk_scenario::Scenario;
@@ -6,7 +6,7 @@ use ropewalk_scenario::Scenario;
 /// Rate in Mbit/s, round trip in ms, share of packets lost.
 type Path = (f64, u32, f64);
 
-/// Carries 2 Mbit/s at most, and its data arrives after the others have filled any buffer used here.
+/// Carries at most 2 Mbit/s, and its data arrives after the others have filled any buffer used here.
 const USELESS: Path = (2.0, 600, 0.0);
 const SEEDS: [u64; 3] = [1, 2, 3];
 
@@ -44,7 +44,7 @@ fn a_useless_path_costs_paths_that_lose_a_little_nothing() {
             let mut all = useful.to_vec();
             all.insert(place, USELESS);
             let with = goodput(&all, buffer_kb);
-            // Three seeds leave some 3 % to chance.
+            // With three seeds, some 3 % are random.
             assert!(
                 with >= 0.95 * without,
                 "{useful:?}, {buffer_kb} kB: {with:.0} bit/s with path {place}, {without:.0} without"

@@ -1,4 +1,4 @@
-//! Simulated 802.11 against the models of it.
+//! Simulated 802.11 compared with its models.
 
 use ropewalk_base::{Rate, Seed, Time};
 use ropewalk_models::bianchi::{Saturation, bianchi};
@@ -17,7 +17,8 @@ const LAYERS: [(Standard, Modelled); 3] = [
     (Standard::Dot11g, Modelled::Dot11g),
 ];
 
-/// What `stations` stations carry together that always have a packet, bit/s, and the share of transmissions that collide.
+/// Total throughput of `stations` stations that always have a packet, bit/s, and the share of transmissions that
+/// collide.
 fn simulate(standard: Standard, bps: u64, stations: u32, seconds: u64) -> (f64, f64) {
     let phy = Phy::new(standard, Rate::from_bps(bps)).expect("a rate of the standard");
     let mut channel = Channel::new();
@@ -75,7 +76,8 @@ fn any_number_of_saturated_stations_carries_what_bianchi_says() {
             let off = found / expected.throughput_bps - 1.0;
             let case = format!("{standard:?} {bps}, {stations} stations");
             assert!(off.abs() < 0.03, "{case}: {found} for {}", expected.throughput_bps);
-            // The model lets backoffs run on while others send, the standard does not: that is what is left.
+            // In the model, backoffs continue while other stations send; in the standard, they do not. This
+            // causes the difference.
             let off = collided - expected.collision;
             assert!(off.abs() < 0.025, "{case}: {collided} for {}", expected.collision);
         }
@@ -87,7 +89,7 @@ fn run_wifi(text: &str) -> ropewalk_lab::RunResult {
     ropewalk_lab::run(&scenario, &ropewalk_lab::RunOptions::default()).expect("it runs").result
 }
 
-/// Two paths over the air, on the given channels; `more` follows them.
+/// Two wireless paths on the given channels, followed by `more`.
 fn two_wifi(channels: [u32; 2], end: &str, more: &str) -> ropewalk_lab::RunResult {
     let path = |channel: u32| {
         format!(
@@ -106,7 +108,8 @@ fn paths_of_one_channel_contend_and_paths_of_two_do_not() {
     for end in ["sender", "receiver"] {
         let apart = two_wifi([1, 6], end, "");
         let together = two_wifi([1, 1], end, "");
-        // Acknowledgements contend too, so no path reaches what a station carries that is never answered.
+        // Acknowledgements contend too, so no path reaches the throughput of a station that receives no
+        // answers.
         for path in &apart.paths {
             let share = path.throughput_bps / alone;
             assert!((0.65..0.9).contains(&share), "{end}: {share} of {alone}");
@@ -123,7 +126,7 @@ fn other_peoples_stations_take_their_part_of_the_channel() {
     let heavy = two_wifi([1, 6], "sender", "[[station]]\ncount = 4\n").goodput_bps;
     let elsewhere = two_wifi([1, 6], "sender", "[[station]]\nchannel = 11\n").goodput_bps;
     assert!(light < free - 1e6, "{light} {free}");
-    // Of the first channel is left less than half, of the second everything.
+    // Less than half of the first channel is left, and all of the second.
     assert!(heavy < 0.75 * free && heavy > 0.45 * free, "{heavy} {free}");
     assert_eq!(elsewhere, free);
 }

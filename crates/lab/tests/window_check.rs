@@ -3,7 +3,7 @@
 use ropewalk_lab::{RunOptions, RunResult, run};
 use ropewalk_scenario::Scenario;
 
-/// 2 MB over a fast and a slow path that lose, through a buffer of 20 packets.
+/// 2 MB over a fast and a slow path with losses, through a buffer of 20 packets.
 const SCENARIO: &str = "[transfer]\nprotocol = \"cmt-sctp\"\npreset = \"paper-2013\"\n\
     bytes = \"2 MB\"\nduration = \"600 s\"\nreceive_buffer = \"30 kB\"\n\
     [[path]]\nname = \"fast\"\nrate = \"8 Mbit/s\"\nrtt = \"20 ms\"\nloss = 0.01\n\
@@ -16,7 +16,7 @@ fn result(sets: &[&str], seed: u64) -> RunResult {
     run(&scenario, &RunOptions::default()).unwrap().result
 }
 
-/// Data from far ahead may fill the buffer, but never stops the transfer or overflows the buffer.
+/// Data sent far ahead may fill the buffer, but never stops the transfer or overflows the buffer.
 #[test]
 fn a_transfer_ends_when_only_unacknowledged_data_counts() {
     for scheduler in ["daps", "daps-lcm", "round-robin"] {
@@ -33,14 +33,15 @@ fn a_transfer_ends_when_only_unacknowledged_data_counts() {
     }
 }
 
-/// Round robin sends in order, so both checks let the same data out; a schedule that sends ahead does not.
+/// Round robin sends in order, so both checks permit the same data. A schedule that sends ahead does not.
 #[test]
 fn only_a_schedule_that_sends_ahead_tells_the_checks_apart() {
     let both = |scheduler: &str| {
         let scheduler = format!("transfer.scheduler={scheduler}");
         ["span", "unacknowledged"].map(|check| {
             let check = format!("sctp.window_check={check}");
-            // A whole window per forward delay reaches far ahead of the order.
+            // With `capacity=window`, DAPS plans a full window per forward delay, far ahead of the
+            // order.
             let done = result(&[&scheduler, &check, "scheduler.capacity=window"], 1);
             (done.delivered_packets, done.completion_s.map(f64::to_bits), done.paths)
         })

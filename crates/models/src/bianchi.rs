@@ -60,7 +60,7 @@ pub fn bianchi(
 /// The collision probability p for which p = 1 - (1 - tau(p))^(n - 1) (Equation 9). The right side falls as p
 /// grows, so there is exactly one solution; it is found by bisection.
 fn fixed_point(exchange: &Exchange, attempts: Option<u32>, others: f64) -> f64 {
-    // Below 1: at p = 1 no frame would get through, and the series without a limit diverges.
+    // Below 1: at p = 1 no frame would succeed, and the series without a limit diverges.
     let (mut low, mut high) = (0.0, 1.0 - f64::EPSILON);
     // More bisections than a number has bits.
     for _ in 0..64 {

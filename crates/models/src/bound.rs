@@ -7,7 +7,7 @@ use crate::path::PathNumbers;
 /// (16) (RFC 791, RFC 9260 Section 3.3.4).
 pub const SACK_BYTES: f64 = 48.0;
 
-/// Parameters of the bound besides the paths.
+/// Parameters of the bound other than the paths.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BoundInput {
     /// The shared receive buffer, bytes.
@@ -16,7 +16,7 @@ pub struct BoundInput {
     pub packet_bytes: f64,
     /// An acknowledgement on the wire, bytes. Zero neglects its serialisation.
     pub sack_bytes: f64,
-    /// Whether only whole packets of the buffer count, as for a receiver that gets full packets only.
+    /// Whether only complete packets of the buffer count, for a receiver that only gets full packets.
     pub whole_packets: bool,
 }
 
@@ -26,7 +26,7 @@ impl BoundInput {
         Self { buffer_bytes, packet_bytes, sack_bytes: SACK_BYTES, whole_packets: false }
     }
 
-    /// As [`Self::new`], with serialisation neglected: round trips are propagation alone.
+    /// As [`Self::new`], without serialisation: round trips only consist of propagation.
     pub fn propagation_only(buffer_bytes: f64) -> Self {
         Self { buffer_bytes, packet_bytes: 0.0, sack_bytes: 0.0, whole_packets: false }
     }

@@ -1,7 +1,7 @@
-//! Analytic models of multipath transport, pure functions of numbers.
+//! Analytic models of multipath transport, as pure functions of numbers.
 //!
 //! Nothing here keeps state, reads a clock or draws a random number: the same arguments give the
-//! same answer. Quantities are SI and say so in their names (`rate_bps`, `rtt_s`,
+//! same result. Quantities are in SI units, which their names state (`rate_bps`, `rtt_s`,
 //! `packet_bytes`); sizes are bytes on the wire, headers included.
 //!
 //! | question | function | source |

@@ -88,7 +88,7 @@ pub(crate) fn probability(name: &'static str, value: f64) -> Result<f64, OutOfRa
     Err(OutOfRange { name, value, valid: "above 0 and below 1" })
 }
 
-/// An error unless there are at least `least` paths.
+/// Checks that there are at least `least` paths.
 pub(crate) fn at_least(given: usize, least: usize) -> Result<(), PathsError> {
     if given >= least { Ok(()) } else { Err(PathsError::TooFew { given, least }) }
 }

@@ -12,7 +12,7 @@ pub struct PacketRange {
 }
 
 impl PacketRange {
-    /// How many packets.
+    /// Number of packets.
     pub fn count(&self) -> u64 {
         self.last - self.first + 1
     }
@@ -45,14 +45,14 @@ pub const ORDER_ENTRIES_MAX: u64 = 1 << 20;
 /// Error in making an order or lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OrderError {
-    /// A delay of zero ticks would be due without end.
+    /// A path with a delay of zero ticks would always be due.
     ZeroDelay {
         /// Index of the path.
         path: usize,
     },
     /// The vector would exceed [`ORDER_ENTRIES_MAX`].
     TooLong {
-        /// Its number of entries.
+        /// Number of entries.
         entries: u64,
     },
     /// The order names a path without a capacity.

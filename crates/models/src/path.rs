@@ -42,10 +42,10 @@ impl PathNumbers {
         rate_bps.iter().zip(rtt_s).map(|(&c, &r)| Ok(Self::new(c, r)?)).collect()
     }
 
-    /// The same path with a forward propagation delay of its own, in seconds.
+    /// The same path with a separate forward propagation delay, in seconds.
     ///
     /// # Errors
-    /// A part of the round trip cannot be longer than the whole, nor negative.
+    /// If the delay is negative or exceeds the round trip.
     pub fn with_forward_delay_s(mut self, delay_s: f64) -> Result<Self, OutOfRange> {
         not_negative("forward_delay_s", delay_s)?;
         if delay_s > self.rtt_s {

@@ -12,8 +12,8 @@ pub const CUBIC_C: f64 = 0.4;
 pub const CUBIC_BETA: f64 = 0.7;
 
 /// Mean window of Reno, packets: `sqrt(3 / (2 b p))` (Mathis et al. 1997, Equation 3), with an
-/// acknowledgement for each `packets_per_ack` (b) and growth per acknowledgement; with byte counting
-/// (RFC 3465) b is 1 however seldom acknowledgements come.
+/// acknowledgement for each `packets_per_ack` (b) and growth per acknowledgement. With byte counting
+/// (RFC 3465), b is 1 for any frequency of acknowledgements.
 ///
 /// # Errors
 /// `loss` must lie between 0 and 1, `packets_per_ack` above 0.

@@ -1,4 +1,4 @@
-//! The chain against reference values, and its two solutions against each other.
+//! The chain compared with reference values, and its two solutions with each other.
 
 use proptest::prelude::*;
 use ropewalk_models::markov::{self, plain};
@@ -54,8 +54,8 @@ fn the_structured_solution_is_that_of_the_chain_written_out() {
 
 #[test]
 fn paths_of_every_shape_agree_in_every_figure() {
-    // Mbit/s, s, loss, longest timer in s: no delay, one packet in flight, no doubling, hardly any
-    // loss, hardly anything else.
+    // Mbit/s, s, loss, maximum timer in s: no delay, one packet in flight, no doubling, almost no
+    // loss, almost only loss.
     let shapes = [
         (10.0, 0.0, 0.01, 60.0),
         (0.1, 0.05, 0.02, 60.0),
@@ -80,8 +80,8 @@ fn paths_of_every_shape_agree_in_every_figure() {
                     (found.timer_share, plain.timer_share),
                 ];
                 for (found, plain) in pairs {
-                    // Rates are differences of sums over the climb: what happens less than once in the
-                    // age of the universe has no digits left.
+                    // Rates are differences of sums over the climb: events rarer than once in the age
+                    // of the universe have no significant digits left.
                     let same = (found - plain).abs() <= 1e-9 * plain + 1e-18;
                     assert!(same, "{model} {path:?} {window}: {found} {plain}");
                 }

@@ -1,4 +1,4 @@
-//! The optimiser against an exhaustive search, on random tables and on the paper's own case.
+//! The optimiser compared with an exhaustive search, on random tables and on the paper's case.
 
 use proptest::prelude::*;
 use ropewalk_models::optimise::{
@@ -11,7 +11,7 @@ fn tables(entries: &[Vec<f64>]) -> Vec<PathTable> {
     entries.iter().map(|entries| PathTable::new(entries).unwrap()).collect()
 }
 
-/// Exhaustive search over limits from 0 or 1 on; the best sum.
+/// Exhaustive search over limits from 0 or 1. Returns the best sum.
 fn exhaustive(tables: &[PathTable], packets: u32, members: Members) -> f64 {
     let Some((first, others)) = tables.split_first() else { return 0.0 };
     (members.least()..=first.limit_packets().min(packets))
@@ -120,7 +120,7 @@ fn a_path_that_does_not_pay_off_is_left_out() {
     assert_eq!((&four.limits_packets[..], four.throughput_pps), (&[0, 4][..], 50.0));
 }
 
-/// Figure 14: 10 Mbit/s and 50 ms beside 25 ms, 128 KiB, packets of 1500 bytes.
+/// Figure 14: one path with 10 Mbit/s and 50 ms, one with 25 ms; 128 KiB, packets of 1500 bytes.
 #[test]
 fn on_the_papers_own_case_the_search_finds_the_same_optimum() {
     for rate_mbps in [5.0, 15.0, 25.0, 35.0, 45.0] {
@@ -167,7 +167,7 @@ fn without_loss_the_shorter_round_trip_is_filled_first() {
         [(1750.0, 0.02), (1750.0, 0.04)].map(|(b, d)| PathTable::loss_free(b, d, 1000).unwrap());
     assert_eq!(tables.each_ref().map(PathTable::limit_packets), [36, 71]);
     let found = allocate(&tables, 60, Members::All).unwrap();
-    // The 36th packet still brings something, one round trip being 20 ms and a packet.
+    // The 36th packet still gains something, because a round trip is 20 ms and a packet.
     assert_eq!(found.limits_packets, [36, 24]);
     let ample = allocate(&tables, 1000, Members::All).unwrap();
     assert_eq!(ample.throughput_pps, 3500.0);

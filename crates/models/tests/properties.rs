@@ -1,4 +1,4 @@
-//! Drawn inputs: the bound is the optimum, and the slot model loses nothing and never stops.
+//! Random inputs: the bound is the optimum, and the slot model loses no packets and never stops.
 
 use std::collections::BTreeSet;
 
@@ -31,7 +31,7 @@ fn rate_of(parts: &[u32], cells: u32, paths: &[PathNumbers], input: &BoundInput)
     rates.sum()
 }
 
-/// The best of all splits on a grid, by trying each.
+/// The best of all splits on a grid, by exhaustive search.
 fn best_on_grid(paths: &[PathNumbers], input: &BoundInput, cells: u32) -> f64 {
     let mut best = 0.0_f64;
     for a in 0..=cells {
@@ -139,7 +139,7 @@ fn packets(runs: &[Vec<ropewalk_models::PacketRange>]) -> impl Iterator<Item = u
     runs.iter().flatten().flat_map(|r| r.first..=r.last)
 }
 
-/// Discarded packets are the only ones that are ever sent twice.
+/// Asserts that no packet vanishes or appears, and that only discarded packets are sent twice.
 fn assert_conserved(instants: &[SlotInstant]) {
     let (mut sent, mut arrived, mut discarded) = (0_u64, 0_u64, 0_u64);
     for instant in instants {
@@ -173,8 +173,8 @@ proptest! {
         }
     }
 
-    /// The aim of Algorithm 1: with true delays nothing waits, whatever the paths, as long as
-    /// the buffer can hold what is in flight.
+    /// The aim of Algorithm 1: with true delays no packet waits, for any paths, as long as the
+    /// buffer can hold the packets in flight.
     #[test]
     fn with_true_delays_and_room_nothing_is_ever_stored(mut model in a_model()) {
         model.buffer_packets = 1_000_000;

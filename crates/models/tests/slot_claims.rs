@@ -1,4 +1,4 @@
-//! What Sarwar et al. 2013 claim for Figures 5 to 8, as inequalities over the slot model.
+//! Claims of Sarwar et al. 2013 for Figures 5 to 8, as inequalities over the slot model.
 
 use ropewalk_models::slot::{Plan, PlannedCapacity, SlotModel, SlotPath, SlotScheduler, SlotTrace};
 
@@ -96,9 +96,9 @@ fn figures_7_and_8_with_the_rate_known_every_error_stays_above_round_robin() {
     }
 }
 
-/// Where the claim does *not* hold: with the window known, a fast path believed slower gets too
-/// few packets of each period, and whatever follows strict lists moves in their proportion.
-/// The slow path runs full (50 packets/s), the fast one at 4 / (1 + e) times as much.
+/// A case in which the claim does *not* hold: with the window known, a fast path believed slower
+/// gets too few packets of each period, and everything that follows strict lists moves in this
+/// proportion. The slow path runs full (50 packets/s), the fast one at 4 / (1 + e) times as much.
 #[test]
 fn figures_7_and_8_with_the_window_known_a_wrong_fast_path_falls_below_round_robin_at_70_percent() {
     let goodput = goodput_by_error([1.0, 0.0], PlannedCapacity::PerWindow);

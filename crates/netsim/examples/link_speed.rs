@@ -1,4 +1,4 @@
-//! What a packet-hop costs: `cargo run --release -p ropewalk-netsim --example link_speed`.
+//! Cost of a packet-hop: `cargo run --release -p ropewalk-netsim --example link_speed`.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -18,8 +18,7 @@ use ropewalk_netsim::{
 /// About as large as a data chunk or an acknowledgement with a few ranges.
 type Payload = [u64; 8];
 
-/// Sends a window of packets, and one more for each answer; or answers. Losses are made good by a timer, as a protocol
-/// would.
+/// Sends a window of packets and then one packet per answer, or answers. A timer recovers losses, as in a protocol.
 #[derive(Clone)]
 struct Pinger {
     routes: Vec<RouteId>,
@@ -62,7 +61,7 @@ fn pinger(size: u32, window: u32) -> Pinger {
     Pinger { routes: Vec::new(), size, window, received: 0, deadline: Time::ZERO }
 }
 
-/// Whether the command line asks for this benchmark: without words it asks for all.
+/// Whether the command line selects this benchmark. Without arguments, it selects all.
 fn wanted(label: &str) -> bool {
     let mut words = std::env::args().skip(1).peekable();
     words.peek().is_none() || words.any(|word| label.contains(&word))
@@ -117,7 +116,8 @@ fn bare(label: &str, config: &LinkConfig, hops: u64) {
     });
 }
 
-/// Lets `advance` reach `hops` in slices and prints the fastest, which other work on the machine disturbed least.
+/// Calls `advance` up to `hops` in slices and prints the fastest slice, which is disturbed least by other work on
+/// the machine.
 fn measure(label: &str, hops: u64, mut advance: impl FnMut(u64)) {
     let slice = hops / 50;
     let fastest = (1..=50)

@@ -21,7 +21,7 @@ impl LinkId {
         Self(position | Self::RADIO)
     }
 
-    /// Its position among the radio links, if it is one.
+    /// Position among the radio links, if the link is one.
     pub(crate) const fn as_radio(self) -> Option<u32> {
         if self.0 & Self::RADIO == 0 { None } else { Some(self.0 & !Self::RADIO) }
     }

@@ -25,7 +25,7 @@ pub struct Trace {
 /// Error in parsing a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceError {
-    /// Number of the line, from 1; 0 for an error of the whole trace.
+    /// Number of the line, from 1; 0 for an error of the entire trace.
     pub line: usize,
     /// Kind of error.
     pub kind: TraceErrorKind,
@@ -74,7 +74,8 @@ impl core::error::Error for TraceError {}
 /// Parses a trace. Blank lines are skipped.
 ///
 /// # Errors
-/// The line, if it is not a number or is below the line before; or the whole text, if it has no opportunity.
+/// The line, if it is not a number or is below the previous line. Line 0 if the trace has no
+/// opportunity.
 pub fn parse_mahimahi(text: &str) -> Result<Trace, TraceError> {
     let mut millis: Vec<u64> = Vec::new();
     for (index, content) in text.lines().enumerate() {
@@ -201,7 +202,7 @@ impl Trace {
         (cycle, self.millis.partition_point(|at| *at < within))
     }
 
-    /// How many opportunities lie before `time`.
+    /// Number of opportunities before `time`.
     pub(crate) fn opportunities_before(&self, time: Time) -> u64 {
         let (cycle, index) = self.first_from(time);
         cycle * self.millis.len() as u64 + index as u64

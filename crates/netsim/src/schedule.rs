@@ -35,10 +35,11 @@ impl<T> Schedule<T> {
         Self { current: value, upcoming: VecDeque::new() }
     }
 
-    /// `initial`, replaced by each step's value from that step's time on.
+    /// `initial`, replaced by each step's value from that step's time on. Of several steps at one
+    /// time, the last counts.
     ///
     /// # Errors
-    /// If a step lies before its predecessor. Of steps at one time, the last counts.
+    /// If a step lies before its predecessor.
     pub fn steps(initial: T, steps: Vec<(Time, T)>) -> Result<Self, OutOfOrder> {
         in_order(&steps)?;
         Ok(Self { current: initial, upcoming: steps.into() })

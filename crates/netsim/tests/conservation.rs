@@ -1,4 +1,4 @@
-//! Random links under random load: nothing vanishes, nothing appears, time and order hold.
+//! Random links under random load: no packet vanishes or appears, and time and order are kept.
 
 use std::sync::Arc;
 
@@ -145,7 +145,7 @@ prop_compose! {
     }
 }
 
-/// A packet offered: microseconds since the one before, its size, its round, its ECN bits.
+/// An offered packet: microseconds since the previous one, size, round, ECN bits.
 fn load() -> impl Strategy<Value = Vec<(u64, u32, u64, u8)>> {
     prop::collection::vec((0u64..5_000, 1u32..3_000, 0u64..10, 0u8..4), 1..200)
 }
@@ -186,7 +186,7 @@ proptest! {
             );
             prop_assert!(stats.queued <= stats.queue_max_packets);
         }
-        // Everything that can arrive does.
+        // Let everything arrive that can.
         while let Some(due) = link.next_wake() {
             prop_assert!(due >= now);
             now = due;

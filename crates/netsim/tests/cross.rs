@@ -1,4 +1,4 @@
-//! Greedy cross traffic against what is known of TCP.
+//! Greedy cross traffic compared with known properties of TCP.
 
 use crate::common::{Load, Scripted, TestWorld, at, mbit, ms, plan, world};
 use ropewalk_base::{Duration, Time};
@@ -29,7 +29,8 @@ fn a_greedy_source_fills_a_link_whose_queue_holds_the_bandwidth_delay_product() 
         let stats = world.cross_stats(cross);
         let link = world.link_stats(there);
         assert!(link.utilisation() > 0.98, "{}", link.utilisation());
-        // What is received at least once in order, apart from what is under way.
+        // Distinct packets that were received are also received in order, except those behind a gap
+        // at the end.
         assert!(stats.in_order + 100 > stats.received - stats.retransmitted, "{stats:?}");
         assert!(stats.retransmitted > 0, "no loss in 60 s of a full queue");
         let acks = world.link_stats(back).delivered;
@@ -40,7 +41,7 @@ fn a_greedy_source_fills_a_link_whose_queue_holds_the_bandwidth_delay_product() 
 #[test]
 fn under_random_loss_its_rate_is_that_of_the_square_root_law() {
     // Mathis, Semke, Mahdavi and Ott 1997: sqrt(3/2) / (RTT sqrt(p)) packets per second with an acknowledgement per
-    // packet. The round trip is 100 ms and hardly any serialisation.
+    // packet. The round trip is 100 ms with negligible serialisation.
     for p in [1e-3, 4e-3] {
         let rates: Vec<f64> = (0..5)
             .map(|seed| {
@@ -57,7 +58,7 @@ fn under_random_loss_its_rate_is_that_of_the_square_root_law() {
             .collect();
         let mean = rates.iter().sum::<f64>() / 5.0;
         let expected = 1.5f64.sqrt() / (0.1 * p.sqrt());
-        // The law leaves out recoveries of several losses and timeouts, which cost some per cent.
+        // The formula ignores recoveries of several losses and timeouts, which cost some percent.
         assert!((0.85..1.1).contains(&(mean / expected)), "{mean} packets/s, not {expected}");
     }
 }
@@ -65,8 +66,8 @@ fn under_random_loss_its_rate_is_that_of_the_square_root_law() {
 #[test]
 fn two_greedy_sources_with_equal_round_trips_share_fairly() {
     let mut world: TestWorld = world(1);
-    // With drop-tail, packets of two clockworks can meet in the same order for ever, and one of them pays for both
-    // (Floyd and Jacobson 1991, phase effects); RED has no such memory.
+    // With drop-tail, packets of two periodic sources can meet in the same order forever, and one of them suffers
+    // all losses (Floyd and Jacobson 1991, phase effects). RED has no such memory.
     let red = Red {
         min_threshold: 5.0,
         max_threshold: 15.0,
@@ -86,7 +87,7 @@ fn two_greedy_sources_with_equal_round_trips_share_fairly() {
     });
     world.run_until(Time::from_secs(300));
     let [a, b] = ids.map(|id| world.cross_stats(id).in_order as f64);
-    // Jain's index of two; 1 is equal, 0.5 is one alone.
+    // Jain's index of two flows: 1 if they are equal, 0.5 if one has everything.
     let jain = (a + b).powi(2) / (2.0 * (a * a + b * b));
     assert!(jain > 0.95, "{a} and {b} packets");
 }
@@ -145,7 +146,7 @@ fn cross_traffic_delays_hosts_and_never_reaches_them() {
     let (left, right) = (world.add_host(Scripted::default()), world.add_host(Scripted::default()));
     let link = world.add_link("shared", &LinkConfig::new(mbit(12), ms(0))).expect("good");
     let route = world.add_route(&[link], right, Port(0));
-    // 1500 B take 1 ms; at 4 ms sharp the cross traffic sends too, and was scheduled first.
+    // 1500 B take 1 ms. At exactly 4 ms the cross traffic also sends, and was scheduled first.
     let source =
         CrossConfig { start: at(4), stop: at(5), ..CrossConfig::new(Pattern::Cbr(mbit(12))) };
     world.add_cross("cbr", &source, 1, &[link]).expect("a good source");

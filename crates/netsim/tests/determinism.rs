@@ -1,4 +1,4 @@
-//! The same seed gives the same events, and what stands idly by changes none of them.
+//! The same seed gives the same events, and unused parts of the network change none of them.
 
 use crate::common::{Scripted, Seen, TestWorld, at, mbit, ms, plan, world};
 use ropewalk_base::Time;
@@ -7,8 +7,8 @@ use ropewalk_netsim::link::{CoDel, Jitter, Limit};
 use ropewalk_netsim::topology::{DuplexConfig, disjoint, dumbbell};
 use ropewalk_netsim::{CrossConfig, HostId, LinkConfig, LossModel, Port, QueueModel, World};
 
-/// Two associations and three kinds of cross traffic over a lossy dumbbell; what the hosts saw and how many events it took.
-/// `bystanders` adds hosts, links and routes that nobody uses, at several places.
+/// Two associations and three kinds of cross traffic over a lossy dumbbell. Returns what the hosts saw, and the
+/// number of events. `bystanders` adds unused hosts, links and routes at several places.
 fn busy_run(seed: u64, bystanders: bool) -> (Vec<Vec<Seen>>, u64) {
     let mut world: TestWorld = world(seed);
     let idle = |world: &mut TestWorld, name: &str| {
@@ -47,7 +47,7 @@ fn busy_run(seed: u64, bystanders: bool) -> (Vec<Vec<Seen>>, u64) {
     }
     for (pair, duplex) in bell.pairs.iter().enumerate() {
         let steps = (0..2_000).map(|i| (at(i * 2), duplex.forward, 1000)).collect();
-        // Packets of pair i come to port i, and are answered on the same pair's way back.
+        // Packets of pair i arrive at port i, and are answered on the return path of the same pair.
         world.host_mut(pairs[pair].1).answers = vec![duplex.backward; 2];
         plan(&mut world, pairs[pair].0, steps);
     }
@@ -68,7 +68,7 @@ fn idle_hosts_and_links_change_nothing() {
     assert_eq!(busy_run(1, false), busy_run(1, true));
 }
 
-/// What arrives, and in which order, when everything happens at the same instant on many paths.
+/// Arrivals and their order if everything happens at the same instant on many paths.
 fn ties(paths: usize) -> Vec<Seen> {
     let mut world: TestWorld = World::new(ropewalk_base::Seed::root(1));
     let (left, right) = (world.add_host(Scripted::default()), world.add_host(Scripted::default()));
@@ -76,7 +76,7 @@ fn ties(paths: usize) -> Vec<Seen> {
         .map(|i| DuplexConfig::symmetric(format!("p{i}"), LinkConfig::new(mbit(8), ms(10))))
         .collect();
     let joined = disjoint(&mut world, left, right, &configs).expect("a good configuration");
-    // Backwards, so that the order of sending is not that of the links.
+    // In reverse order, so that the order of sending differs from that of the links.
     let steps = joined.iter().rev().map(|path| (at(0), path.forward, 1000)).collect();
     plan(&mut world, left, steps);
     world.run_until(Time::from_secs(1));

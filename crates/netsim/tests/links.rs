@@ -1,4 +1,4 @@
-//! Links against what can be worked out by hand.
+//! Links compared with results calculated by hand.
 
 use std::sync::Arc;
 
@@ -94,7 +94,7 @@ fn an_outage_drops_or_holds_as_told_and_spares_what_is_propagating() {
     for (effect, expected) in [
         // Number 3 is being sent when the link goes down; 4, 5 and 6 are refused.
         (Outage::Drop, vec![(0, 21.0), (1, 22.0), (2, 23.0), (7, 28.0), (8, 29.0), (9, 30.0)]),
-        // Number 3 has sent a half by then, and goes on 3 ms later; so do all after it.
+        // Half of packet 3 has been sent by then. It continues 3 ms later, as do all later packets.
         (
             Outage::Hold,
             (0..10).map(|i| (i, 21.0 + i as f64 + if i >= 3 { 3.0 } else { 0.0 })).collect(),
@@ -171,7 +171,7 @@ fn duplicates_and_damage_come_at_their_rates_and_use_capacity() {
     assert_eq!(stats.delivered, got.len() as u64);
     assert_eq!(stats.sent_bytes, 20_000 * 1500);
     assert!(stats.dropped.by(DropCause::Corruption).abs_diff(4_000) < 230);
-    // A copy is made only of what arrives whole.
+    // Only packets that arrive undamaged are copied.
     assert!(stats.duplicated.abs_diff(1_600) < 160);
     assert_eq!(stats.delivered, 20_000 - stats.dropped.total() + stats.duplicated);
 }
@@ -240,7 +240,7 @@ fn a_link_that_cannot_be_says_which_value_is_wrong() {
 fn sizes_and_rates_at_the_edge_do_not_overflow() {
     let config = LinkConfig::new(Rate::from_bps(1), Duration::MAX);
     let mut link = link(&config, 1);
-    // 2^31 bytes at 1 bit/s take 544 years, and two of them longer than time lasts.
+    // 2^31 bytes at 1 bit/s take 544 years. Two of them exceed the range of time.
     link.offer(Time::ZERO, Packet::new(1 << 31, 0, 0));
     link.offer(Time::ZERO, Packet::new(1 << 31, 0, 1));
     assert_eq!(link.next_wake(), None, "arrivals beyond the end of time never happen");

@@ -1,4 +1,4 @@
-//! Queues against theory: M/D/1, and the known habits of RED and CoDel.
+//! Queues compared with theory: M/D/1, and the known behaviour of RED and CoDel.
 
 use crate::common::{TestWorld, at, mbit, ms, world};
 use ropewalk_base::{Duration, Rate, Time};
@@ -8,7 +8,7 @@ use ropewalk_netsim::{
     CrossConfig, CrossStats, DropCause, LinkConfig, LinkId, LinkStats, QueueModel,
 };
 
-/// One link with one source of cross traffic on it, for `length`.
+/// Runs one link with one source of cross traffic for `length`.
 fn run(
     seed: u64,
     config: &LinkConfig,
@@ -52,7 +52,8 @@ fn utilisation_is_the_offered_load() {
     assert_eq!(stats.queue_max_packets, 0);
 }
 
-/// RED as the paper's section 8 has it, for a link that sends a 1500-byte packet in 1.2 ms.
+/// RED with the parameters of the paper's section 8, for a link that sends a 1500-byte packet in
+/// 1.2 ms.
 fn red() -> Red {
     Red {
         min_threshold: 5.0,
@@ -116,11 +117,12 @@ fn the_controller_of_dualpi2_keeps_the_delay_of_greedy_sources_at_its_target() {
 #[test]
 fn codel_s_drops_close_in_by_the_square_root_law_on_a_source_that_does_not_listen() {
     // Twice the capacity: CoDel cannot keep up, but must drop by its law. After the first interval above the
-    // target, drop n comes interval/sqrt(n) after the one before: by time T some (T / (2 interval))^2 of them.
+    // target, drop n follows interval/sqrt(n) after the previous one: by time T about (T / (2 interval))^2
+    // drops.
     let config = LinkConfig::new(mbit(10), ms(0)).queue(QueueModel::CoDel(CoDel::default()));
     let source = CrossConfig::new(Pattern::Cbr(mbit(20)));
     let (stats, _) = run(1, &config, &source, Time::from_secs(3));
-    // Above 5 ms after 10 ms of twice the rate; an interval later dropping begins.
+    // The delay exceeds 5 ms after 10 ms at twice the rate. Dropping begins an interval later.
     let dropping: f64 = 3.0 - 0.110;
     let mut expected = 1.0;
     let mut elapsed = 0.0;
@@ -137,7 +139,7 @@ fn codel_s_drops_close_in_by_the_square_root_law_on_a_source_that_does_not_liste
 
 #[test]
 fn codel_lets_a_burst_pass_that_drains_within_an_interval() {
-    // 60 packets at once drain in 72 ms: above the target, but never for 100 ms.
+    // A burst of 60 packets drains in 72 ms: above the target, but never for 100 ms.
     let config = LinkConfig::new(mbit(10), ms(0)).queue(QueueModel::CoDel(CoDel::default()));
     let source = CrossConfig {
         stop: Time::from_nanos(60),
@@ -151,7 +153,7 @@ fn codel_lets_a_burst_pass_that_drains_within_an_interval() {
 
 #[test]
 fn codel_tolerates_a_standing_queue_below_its_target_and_no_other() {
-    // At exactly the link's rate the packets at the beginning stay in the queue for ever: 3.6 ms of it.
+    // At exactly the link's rate, the initial packets stay in the queue forever: 3.6 ms of it.
     let burst = Rate::from_bps(12_000_000_000_000);
     for (target, drops) in [(ms(5), false), (ms(2), true)] {
         let codel = CoDel { target, ..CoDel::default() };

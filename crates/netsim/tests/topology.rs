@@ -77,7 +77,7 @@ fn the_wings_of_a_butterfly_share_no_link() {
     assert_eq!(world.host(right).seen.last().map(|(time, ..)| *time), Some(at(18)));
 }
 
-/// Moves its deadline with every packet, as a retransmission timer does.
+/// A host that moves its deadline with every packet, as a retransmission timer does.
 #[derive(Default)]
 struct Timer {
     deadline: Option<Time>,
@@ -112,12 +112,12 @@ fn a_deadline_that_moves_is_met_once_and_in_time() {
         world.inject(route, Packet::new(1, 0, Load::Number(0)));
     }
     world.run_until(at(200));
-    // Earlier than what is scheduled, by an application call.
+    // An application call sets a deadline before the scheduled one.
     world.host_mut(host).deadline = Some(at(210));
     world.wake_host_at_once(host);
     world.run_until(at(1_000));
     assert_eq!(world.host(host).woken, [at(210)]);
-    // Four arrivals and one waking; deadlines that moved away are no events.
+    // Four arrivals and one wake-up. Deadlines that were moved are not events.
     assert_eq!(world.events(), 5);
     assert_eq!(world.now(), at(1_000));
 }
@@ -145,7 +145,7 @@ fn two_links_of_one_name_are_refused() {
 
 #[test]
 fn thousands_of_links_deliver_in_order_of_time_then_of_scheduling() {
-    // Many actors, each with something pending: order must hold at any size.
+    // Many actors with pending events: the order must be right at any size.
     let mut world = world(1);
     let sink = world.add_host(Scripted::default());
     let mut rng = Seed::root(5).rng();
@@ -158,6 +158,6 @@ fn thousands_of_links_deliver_in_order_of_time_then_of_scheduling() {
     while world.step().is_some() {}
     let seen = &world.host(sink).seen;
     assert_eq!(seen.len(), 5_000);
-    // Links were scheduled in order of their number, so that decides between equal times.
+    // Links were scheduled in order of their numbers, which decides between equal times.
     assert!(seen.is_sorted_by_key(|(time, _, number)| (*time, *number)));
 }

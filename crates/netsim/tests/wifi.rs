@@ -1,4 +1,4 @@
-//! 802.11 against the arithmetic of the standard, and what must hold whatever the load.
+//! 802.11 compared with the arithmetic of the standard, and invariants under any load.
 
 use crate::common::race::frames_ratio;
 use crate::common::{Scripted, TestWorld, at, mbit, ms, plan, world};
@@ -33,7 +33,8 @@ fn channel(stations: u32, radio: RadioConfig, queue: Limit, seed: u64) -> Channe
     channel
 }
 
-/// Runs until `end` with every station always having a packet of `size` bytes to send; returns the bytes that arrived.
+/// Runs until `end` while every station always has a packet of `size` bytes to send. Returns the bytes that
+/// arrived.
 fn saturate(channel: &mut Channel<u64>, stations: u32, size: u32, end: Time) -> u64 {
     for radio in 0..stations {
         for _ in 0..2 {
@@ -79,7 +80,7 @@ fn one_saturated_station_carries_what_the_standard_leaves_it() {
 fn a_frame_for_an_idle_channel_goes_at_once_and_arrives_after_its_airtime() {
     let mut channel = channel(1, RadioConfig::new(phy(G, 54_000)), Limit::Packets(1), 1);
     channel.offer(at(5), 0, Packet::new(1400, 0, 7));
-    // 5 ms is no multiple of the slot of 9 us: it waits for the next one, 5004 us.
+    // 5 ms is not a multiple of the 9 us slot, so the frame waits for the next one, at 5004 us.
     assert_eq!(channel.next_wake(), Some(Time::ZERO + us(5_004)));
     assert_eq!(channel.take(Time::ZERO + us(5_004)), None);
     assert_eq!(channel.next_wake(), Some(Time::ZERO + us(5_004 + 242)));
@@ -196,8 +197,8 @@ fn a_slow_station_holds_up_a_fast_one() {
     saturate(&mut channel, 2, 1400, end);
     let bps = |radio| channel.stats(end, radio).delivered_bytes as f64 * 8.0 / seconds;
     let (fast, slow): (f64, f64) = (bps(0), bps(1));
-    // The sender of the shorter frame of a collision is ahead by EIFS - DIFS: an acknowledgement of 50 us and
-    // SIFS are begun slots of 9 us.
+    // The sender of the shorter frame of a collision has a head start of EIFS - DIFS: an acknowledgement of
+    // 50 us and SIFS, rounded up to slots of 9 us.
     let expected = frames_ratio(16, 7);
     assert!((fast / slow / expected - 1.0).abs() < 0.02, "{fast} {slow} {expected}");
     assert!(fast < 6e6, "{fast}");
@@ -208,7 +209,7 @@ fn stations_share_frames_equally_where_nobody_is_ahead_after_a_collision() {
     assert!((frames_ratio(16, 0) - 1.0).abs() < 1e-9);
 }
 
-/// What a station and an uplink with a wired part behind it make of two thousand packets, answered over the same channel.
+/// Sends two thousand packets from a station over an uplink with a wired part, answered over the same channel.
 /// `bystanders` adds stations that send nothing, before and after.
 fn over_the_air(bystanders: bool) -> (Vec<crate::common::Seen>, StationStats, LinkStats) {
     let mut world: TestWorld = world(1);
@@ -266,13 +267,13 @@ fn cross_traffic_contends_as_a_station_of_its_own() {
     let delivered: Vec<u64> = links.iter().map(|link| world.link_stats(*link).delivered).collect();
     let share = delivered[0] as f64 / delivered.iter().sum::<u64>() as f64;
     assert!((share - 0.5).abs() < 0.02, "{delivered:?}");
-    // A frame costs two events, besides those of the source.
+    // A frame causes two events, in addition to those of the source.
     let offered: u64 = links.iter().map(|link| world.link_stats(*link).offered).sum();
     let attempts = delivered.iter().sum::<u64>() * 2 * 12 / 10;
     assert!(world.events() < offered + attempts, "{} {offered} {attempts}", world.events());
 }
 
-/// A packet offered: microseconds since the one before, link, size.
+/// An offered packet: microseconds since the previous one, link, size.
 fn load() -> impl Strategy<Value = Vec<(u64, u32, u32)>> {
     prop::collection::vec((0u64..2_000, 0u32..6, 1u32..2_300), 1..200)
 }

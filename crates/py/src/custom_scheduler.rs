@@ -147,8 +147,8 @@ impl PythonScheduler {
     fn fail(&mut self, py: Python<'_>, error: &PyErr) -> Decision {
         self.fault.get_or_insert_with(|| notified(py, error));
         if error.is_instance_of::<PyKeyboardInterrupt>(py) {
-            // Not a failure of the scheduler: it is raised again when the run has ended. Done last, because it
-            // takes effect in the next line of Python.
+            // This is not a failure of the scheduler: it is raised again after the run. Must be last, because
+            // it takes effect in the next line of Python.
             let again = py.import("_thread").and_then(|t| t.call_method0("interrupt_main"));
             debug_assert!(again.is_ok(), "every interpreter has it");
         }

@@ -83,7 +83,7 @@ pub(crate) fn scenario(py: Python<'_>, mut error: FileError) -> PyErr {
 }
 
 fn problem<'py>(py: Python<'py>, problem: &Problem) -> PyResult<Bound<'py, PyDict>> {
-    // Line 0 means the file as a whole, for which Python has None.
+    // Line 0 means the entire file, for which Python has None.
     let position = |n: usize| (problem.line > 0).then_some(n);
     let dict = PyDict::new(py);
     dict.set_item("kind", kind(problem.kind))?;

@@ -163,7 +163,7 @@ pub(crate) fn run(
         custom_schedulers: custom_schedulers.clone(),
         ..RunOptions::default()
     };
-    // A scheduler in Python runs on the thread of the caller, where debuggers look for it. It receives Ctrl-C by itself.
+    // A scheduler in Python runs on the caller's thread, where debuggers look for it. It receives Ctrl-C itself.
     let run = if checked.scheduler.custom.is_some() && progress.is_none() {
         py.detach(|| lab::run(checked, &options()))
     } else {

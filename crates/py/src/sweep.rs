@@ -1,4 +1,4 @@
-//! Grids of values, run on all cores, or assembled from runs that were done elsewhere.
+//! Grids of values, run on all cores, or assembled from runs executed elsewhere.
 
 use std::ops::ControlFlow;
 use std::path::PathBuf;

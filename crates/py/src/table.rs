@@ -183,7 +183,7 @@ impl Table {
 fn type_name(column: &ArrayRef) -> PyResult<&'static str> {
     match column.data_type() {
         DataType::Float64 => Ok("float64"),
-        // NumPy's integers have no value for what is unknown.
+        // NumPy's integers have no value for unknown entries.
         DataType::UInt64 if column.null_count() > 0 => Ok("float64"),
         DataType::UInt64 => Ok("uint64"),
         DataType::Boolean => Ok("bool"),

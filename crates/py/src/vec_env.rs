@@ -1,4 +1,4 @@
-//! Worlds that stop at each decision, for the environments of `ropewalk.gym`.
+//! Simulations that stop at each decision, for the environments of `ropewalk.gym`.
 
 use std::sync::{Mutex, MutexGuard};
 

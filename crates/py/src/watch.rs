@@ -1,5 +1,5 @@
-//! Long work: it runs on another thread with the interpreter released, while the calling thread reports its progress and
-//! reacts to Ctrl-C.
+//! Long-running work: it runs on another thread with the interpreter released, while the calling thread reports
+//! progress and handles Ctrl-C.
 
 use std::any::Any;
 use std::panic::resume_unwind;

@@ -28,8 +28,8 @@ impl core::error::Error for SchedulerNameError {}
 /// Checks the name of a custom scheduler.
 ///
 /// # Errors
-/// If the name is that of a built-in scheduler, or has other characters than lower-case letters, digits and
-/// hyphens.
+/// If a built-in scheduler has this name, or if it contains characters other than lower-case letters,
+/// digits and hyphens.
 pub fn check_scheduler_name(name: &str) -> Result<(), SchedulerNameError> {
     let refuse = |reason: String| Err(SchedulerNameError { name: name.to_owned(), reason });
     if SchedulerName::CHOICES.iter().any(|choice| choice.name == name) {
@@ -47,9 +47,8 @@ pub fn check_scheduler_name(name: &str) -> Result<(), SchedulerNameError> {
     Ok(())
 }
 
-/// The one of the custom schedulers `names` that the scenario selects, if any. A built-in scheduler
-/// replaces it
-/// in the tree, so that the other checks need no special case.
+/// The custom scheduler in `names` that the scenario selects, if any. In the tree, it is replaced
+/// by a built-in scheduler, so that the other checks need no special case.
 pub(crate) fn take(root: &mut Node, names: &[&str]) -> Option<Arc<str>> {
     let mut found = None;
     for (table, key) in [("transfer", "scheduler"), ("scheduler", "name")] {

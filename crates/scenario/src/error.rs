@@ -34,15 +34,15 @@ pub struct Problem {
     pub kind: ProblemKind,
     /// Source of the text: a file name, or `--set` with its argument.
     pub source: String,
-    /// Line from 1; 0 for a problem of the whole source.
+    /// Line from 1; 0 for a problem of the entire source.
     pub line: usize,
     /// Column from 1, in characters.
     pub column: usize,
     /// Number of characters concerned, at least 1.
     pub length: usize,
-    /// The line as it stands in the source.
+    /// The line of the source.
     pub source_line: String,
-    /// The key with its table, for example `path[1].rtt`; empty for the whole file.
+    /// The key with its table, for example `path[1].rtt`; empty for the entire file.
     pub key: String,
     /// What is wrong, in one sentence with the offending value.
     pub message: String,

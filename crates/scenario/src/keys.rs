@@ -1,5 +1,5 @@
-//! What a key is: its kind, its default, and the tables that keys form. The keys themselves are declared beside
-//! the fields that hold their values.
+//! Kinds and defaults of keys, and the tables that keys form. The keys themselves are declared next to the
+//! fields that hold their values.
 
 use crate::choice::{Choice, Named};
 use crate::quantity::Dimension;
@@ -147,7 +147,7 @@ pub(crate) struct Table {
     pub(crate) exclusive: &'static [Exclusive],
 }
 
-/// Alternative keys, of which a file may use at most one.
+/// Alternative keys. A file may use at most one of them.
 #[derive(Debug)]
 pub(crate) struct Exclusive {
     pub(crate) ways: &'static [&'static [&'static str]],
@@ -175,7 +175,7 @@ pub(crate) struct Tagged {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Variant {
     pub(crate) choice: Choice,
-    /// What its description says about the whole table.
+    /// What its description says about the entire table.
     pub(crate) doc: &'static str,
     /// Keys that are not fields of the variant.
     pub(crate) extra: &'static [Key],
@@ -189,7 +189,7 @@ impl Variant {
     pub(crate) const PLAIN: Self =
         Self { choice: choice("", ""), doc: "", extra: &[], keys: &[], exclusive: &[] };
 
-    /// With a description of the whole table.
+    /// Adds a description of the entire table.
     pub(crate) const fn about(self, doc: &'static str) -> Self {
         Self { doc, ..self }
     }
@@ -269,7 +269,7 @@ pub(crate) const fn size(min: u64, max: u64) -> Kind {
     Kind::Quantity { dimension: Dimension::Size, min, max, also: &[] }
 }
 
-/// The keys before the one called `name`, and that one with those after it.
+/// The keys before the one called `name`, and the remaining keys.
 pub(crate) const fn split_before(
     keys: &'static [Key],
     name: &str,

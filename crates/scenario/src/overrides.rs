@@ -26,8 +26,7 @@ struct Segment<'a> {
 }
 
 /// Applies the override from source number `source`, of the form `key=value`, to `root`. Returns its
-/// alias for
-/// an item of a list.
+/// alias for an item of a list.
 pub(crate) fn apply(
     root: &mut Node,
     sources: &[Source],
@@ -55,7 +54,8 @@ pub(crate) fn apply(
     Ok(alias)
 }
 
-/// `path.lte` with its `path[1]`, if the key begins so.
+/// The alias of an item of a list, such as `path.lte` for `path[1]`, if the key begins with the
+/// item's name.
 fn alias(root: &Node, segments: &[Segment<'_>]) -> Option<Alias> {
     let [Segment { text: list, index: None, .. }, Segment { text: name, .. }, ..] = segments else {
         return None;
@@ -83,7 +83,7 @@ fn key_problem(sources: &[Source], span: &Span, message: String, help: String) -
     Box::new(Problem::at(sources, span, ProblemKind::UnknownKey, "", message, help))
 }
 
-/// Parses the value as TOML; other text is taken as text without quotes.
+/// Parses the value as TOML, or else takes it as text without quotes.
 fn value(text: &str, source: usize, start: usize) -> Node {
     let raw = &text[start..];
     let lead = raw.len() - raw.trim_start().len();
@@ -186,7 +186,7 @@ fn not_inside(table: &Table, head: &Segment<'_>, known: bool, sources: &[Source]
 }
 
 /// The table that describes the keys of `node`, as far as it is known. A table without a matching key is
-/// harmless, because the result is checked as a whole.
+/// harmless, because the complete result is checked later.
 fn inner_table(kind: &Kind, node: &Node) -> Table {
     const NO_KEYS: Table = Table::new("", "", &[]);
     match kind {

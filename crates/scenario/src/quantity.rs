@@ -192,7 +192,7 @@ impl Decimal {
     }
 }
 
-/// Formats `value` base units in the largest unit of which it is a multiple.
+/// Formats `value` base units in the largest unit that divides it.
 fn in_largest_unit(value: u64, units: &[(&str, u64)]) -> String {
     let fits = |u: &&(&str, u64)| value.is_multiple_of(u.1) && value >= u.1;
     let (unit, worth) = units.iter().filter(fits).max_by_key(|u| u.1).unwrap_or(&units[0]);

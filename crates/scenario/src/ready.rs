@@ -2,14 +2,14 @@
 
 use crate::suggest;
 
-/// A ready scenario. [`crate::Scenario::load`] finds it by its name.
+/// A ready scenario. [`crate::Scenario::load`] finds it by name.
 #[derive(Clone, Copy, Debug)]
 pub struct ReadyScenario {
-    /// Its name: that of its file, without the extension.
+    /// The name of its file without the extension.
     pub name: &'static str,
     /// The text of its file.
     pub text: &'static str,
-    /// The files that it names: their names relative to it, and their texts.
+    /// The files that it refers to: their names relative to it, and their texts.
     pub files: &'static [(&'static str, &'static str)],
 }
 
@@ -42,7 +42,7 @@ pub const READY_SCENARIOS: &[ReadyScenario] = ready![
     "wifi-lte",
 ];
 
-/// The scenarios of `ropewalk validate`, in its order. [`crate::Scenario::load`] finds them by name, too.
+/// The scenarios of `ropewalk validate`, in its order. [`crate::Scenario::load`] also finds them by name.
 pub const VALIDATION_SCENARIOS: &[ReadyScenario] = ready![
     "validation/1x20-2x200-45k",
     "validation/1x20-2x200-128k",
@@ -76,7 +76,8 @@ pub const VALIDATION_SCENARIOS: &[ReadyScenario] = ready![
     "validation/20x40-10x80-twice-4M",
 ];
 
-/// Scenarios of `ropewalk validate` for BBR, alone and beside CUBIC. [`crate::Scenario::load`] finds them by name, too.
+/// Scenarios of `ropewalk validate` for BBR, alone and with CUBIC. [`crate::Scenario::load`] also finds them by
+/// name.
 pub const BBR_SCENARIOS: &[ReadyScenario] = ready![
     "validation/bbr-10x20-queue1",
     "validation/bbr-50x40-queue2",
@@ -85,8 +86,8 @@ pub const BBR_SCENARIOS: &[ReadyScenario] = ready![
     "validation/bbr-cubic-10x80-queue4",
 ];
 
-/// Bundles of ordinary access links, in the order of `ropewalk bench compare --access`. [`crate::Scenario::load`] finds
-/// them by name, too.
+/// Bundles of ordinary access links, in the order of `ropewalk bench compare --access`. [`crate::Scenario::load`]
+/// also finds them by name.
 pub const ACCESS_SCENARIOS: &[ReadyScenario] = ready![
     "access/dsl-lte",
     "access/dsl-cable",
@@ -101,12 +102,12 @@ pub const ACCESS_SCENARIOS: &[ReadyScenario] = ready![
 ];
 
 impl ReadyScenario {
-    /// The text of a file that the scenario names.
+    /// The text of a file that the scenario refers to.
     pub(crate) fn file(&self, name: &str) -> Option<&'static str> {
         self.files.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
     }
 
-    /// What the scenario describes: the comment at its beginning.
+    /// Description of the scenario: the comment at its beginning.
     pub fn description(&self) -> String {
         let comment = self.text.lines().map_while(|line| line.strip_prefix('#'));
         let words: Vec<_> = comment.flat_map(str::split_whitespace).collect();
@@ -120,7 +121,7 @@ pub(crate) fn find(name: &str) -> Option<&'static ReadyScenario> {
     sets.into_iter().flatten().find(|scenario| scenario.name == name)
 }
 
-/// What to do if there is neither a file nor a ready scenario of this name.
+/// The hint if there is neither a file nor a ready scenario of this name.
 pub(crate) fn help(name: &str) -> String {
     let names: Vec<_> = READY_SCENARIOS.iter().map(|scenario| scenario.name).collect();
     let stem = name.strip_suffix(".toml").unwrap_or(name);

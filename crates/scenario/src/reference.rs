@@ -9,8 +9,7 @@ use crate::suggest;
 use crate::types::ROOT;
 
 /// The reference page in Markdown, generated from the table of keys. It lists every key with its kind of
-/// value,
-/// its default and its description.
+/// value, its default and its description.
 pub fn reference_markdown() -> String {
     let mut page = String::from(HEAD);
     for dimension in Dimension::ALL {
@@ -146,7 +145,7 @@ fn names(page: &mut String, key: &Key) {
     for choice in choices {
         line(&mut list, &format!("* `{}`: {}", choice.name, choice.doc));
     }
-    // Variants share keys, so their choices are written once only.
+    // Variants share keys, so their choices are written only once.
     if !page.contains(&list) {
         page.push_str(&list);
     }

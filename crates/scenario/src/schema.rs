@@ -10,8 +10,8 @@ use crate::types::ROOT;
 /// The JSON Schema (draft 2020-12) of a scenario file, generated from the table of keys.
 ///
 /// It covers names, types, units, limits of plain numbers and exclusive keys. Rules that require
-/// arithmetic (a
-/// warm-up shorter than the run) are checked only by [`Scenario::parse`](crate::Scenario::parse).
+/// arithmetic (a warm-up shorter than the run) are checked only by
+/// [`Scenario::parse`](crate::Scenario::parse).
 pub fn json_schema() -> String {
     let mut defs = Map::new();
     let mut schema = table(&mut defs, &ROOT, None);

@@ -1,12 +1,12 @@
-//! Whatever stands in a file or an override: an answer, never a panic; and what is accepted
-//! survives being written and read again.
+//! Any text in a file or an override gives a result and never a panic, and every accepted scenario
+//! can be written and parsed again.
 
 use proptest::prelude::*;
 use ropewalk_scenario::Scenario;
 
 const FULL: &str = include_str!("full.toml");
 
-/// Pieces that make a valid file wrong in interesting ways.
+/// Pieces that make a valid file invalid in interesting ways.
 const PIECES: &[&str] = &[
     "",
     "\"",
@@ -44,7 +44,8 @@ const PIECES: &[&str] = &[
     "\"2 B/s\"",
 ];
 
-/// Answers about a text: refused with places that exist, or accepted and stable.
+/// Checks that a text is either refused with valid positions, or accepted with a stable canonical
+/// text.
 fn check(text: &str, sets: &[String]) -> Result<(), TestCaseError> {
     match Scenario::parse_with(text, "any.toml", sets) {
         Err(error) => {

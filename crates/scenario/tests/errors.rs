@@ -1,4 +1,4 @@
-//! Wrong files: each is refused with its line, its value and what would be right.
+//! Invalid files: each is refused with its line, its value and a correction.
 
 use ropewalk_scenario::{ProblemKind, Scenario, ScenarioError};
 
@@ -7,7 +7,7 @@ use ProblemKind::{
     WrongType, WrongUnit,
 };
 
-/// A wrong file: its text, and of the first problem the line, the kind, and a phrase of it.
+/// An invalid file: its text, and the line, the kind and a phrase of the first problem.
 type Wrong = (&'static str, usize, ProblemKind, &'static str);
 
 const KEYS_AND_TYPES: &[Wrong] = &[

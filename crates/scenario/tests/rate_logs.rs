@@ -1,5 +1,4 @@
-//! Logs of rates: written in each format from rates that are known, read, and compared with these; and files that are no
-//! logs.
+//! Logs of rates: known rates are written in each format, read, and compared. Files that are not logs are refused.
 
 use std::fmt::Write;
 
@@ -158,7 +157,7 @@ proptest! {
         let mean = truth.iter().map(|kbps| f64::from(*kbps) * 1e3).sum::<f64>() / truth.len() as f64;
         prop_assert!((log.mean_bps() / mean - 1.0).abs() < 1e-9);
 
-        // The steps of the scenario: the rate in the middle of each second.
+        // Compares the steps of the scenario: the rate in the middle of each second.
         let scenario = written(log);
         let path = &scenario.paths[0];
         prop_assert_eq!(scenario.transfer.duration, Duration::from_secs(truth.len() as u64));
@@ -176,7 +175,7 @@ proptest! {
         let _ = RateLog::read(&bytes, &ReadOptions::default());
     }
 
-    /// Logs whose fields are replaced by others: an error or a scenario, never a panic.
+    /// Logs with replaced fields give an error or a scenario, never a panic.
     #[test]
     fn garbled_logs_are_refused_or_make_a_scenario(
         truth in truth(),

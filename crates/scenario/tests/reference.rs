@@ -1,4 +1,4 @@
-//! The published reference and schema are what the code says.
+//! The published reference and schema match the code.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! Whole scenarios: what is read, what is written, what overrides do.
+//! Complete scenarios: parsing, writing, and overrides.
 
 use std::path::PathBuf;
 
@@ -22,7 +22,7 @@ fn ready_scenarios() -> Vec<PathBuf> {
 
 const MINIMAL: &str = "[[path]]\n";
 
-/// Uses every key but those that exclude each other.
+/// Uses every key, except for alternatives that exclude each other.
 const FULL: &str = include_str!("full.toml");
 
 fn parse(text: &str) -> Scenario {
@@ -119,7 +119,8 @@ fn an_odd_round_trip_is_split_without_losing_a_nanosecond() {
 
 #[test]
 fn a_bandwidth_delay_product_counts_shared_links_too() {
-    // 10 Mbit/s x (20 + 2 x 10) ms = 50 kB; the shared link takes the longest path over it.
+    // 10 Mbit/s x (20 + 2 x 10) ms = 50 kB. The BDP of the shared link uses the longest path over
+    // it.
     let text = "[[path]]\nrtt = \"20 ms\"\nqueue = \"1 BDP\"\nvia = [\"core\"]\n\
                 [[path]]\nrtt = \"180 ms\"\nvia = [\"core\"]\n\
                 [[link]]\nname = \"core\"\nrate = \"10 Mbit/s\"\ndelay = \"10 ms\"\n\
@@ -147,7 +148,7 @@ fn the_full_file_becomes_the_types_it_says() {
     let delay = Some(Duration::from_millis(80));
     let up = Step { at, rate, delay, loss: Some(0.02) };
     assert_eq!(path.up.steps[0], up);
-    // The path has a rate_down of its own, so a new `rate` leaves the way back alone.
+    // The path has its own rate_down, so a new `rate` does not affect the return direction.
     assert_eq!(path.down.steps[0], Step { rate: None, loss: None, ..up });
     let kind = CrossKind::OnOff {
         rate: Rate::from_bps(500_000),

@@ -1,11 +1,11 @@
-//! Trace files: read relative to the scenario, refused where they say nothing sensible.
+//! Trace files: read relative to the scenario, and refused if their content is invalid.
 
 use std::path::PathBuf;
 
 use ropewalk_base::{Duration, Rate};
 use ropewalk_scenario::{Capacity, Loss, Scenario, ScenarioError, Trace};
 
-/// A directory of its own for each test, with the files given.
+/// A separate directory with the given files for each test.
 fn directory(test: &str, files: &[(&str, &str)]) -> PathBuf {
     let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(test);
     std::fs::create_dir_all(directory.join("traces")).unwrap();

@@ -1,4 +1,4 @@
-//! Socket addresses as C programs lay them out.
+//! Socket addresses in the layout of C programs.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 
@@ -20,7 +20,7 @@ const fn length_of(family: u16) -> Option<usize> {
     }
 }
 
-/// The address at the beginning of `bytes`, and its length in bytes.
+/// Parses the address at the beginning of `bytes`. Returns it and its length in bytes.
 ///
 /// # Errors
 /// `EINVAL` if it is too short, `EAFNOSUPPORT` if it is neither IPv4 nor IPv6.
@@ -40,10 +40,10 @@ pub fn parse(bytes: &[u8]) -> Result<(SocketAddr, usize)> {
     Ok((address, length))
 }
 
-/// Addresses one after the other, as `sctp_bindx` and `sctp_connectx` pass them.
+/// Parses consecutive addresses, as passed to `sctp_bindx` and `sctp_connectx`.
 ///
 /// # Errors
-/// As [`parse`]; `EINVAL` if there is none.
+/// As [`parse`]; `EINVAL` if there is no address.
 pub fn parse_all(mut bytes: &[u8]) -> Result<Vec<SocketAddr>> {
     let mut addresses = Vec::new();
     while !bytes.is_empty() {
@@ -81,7 +81,8 @@ pub fn storage(address: SocketAddr) -> Vec<u8> {
     bytes
 }
 
-/// An address as a socket shows it: an IPv6 socket shows IPv4 addresses as mapped ones if `mapped` is set.
+/// An address as a socket reports it: an IPv6 socket reports IPv4 addresses as mapped ones if `mapped` is
+/// set.
 pub fn shown(address: SocketAddr, ipv6: bool, mapped: bool) -> SocketAddr {
     let ip = address.ip().to_canonical();
     let ip = match ip {

@@ -1,9 +1,9 @@
 //! Critical sections: the parts of a call that hold locks or own memory.
 //!
-//! A signal handler may leave a call by `longjmp`, as iperf3's does, or by `pthread_exit`, or make calls of its own. Another
-//! thread may cancel this one. The C library ends a cancelled thread by unwinding its stack, and aborts the process if a Rust
-//! frame on the way has something to drop. Signals are therefore blocked and cancellation is disabled in a critical section,
-//! and a call waits outside of it, in frames without destructors:
+//! A signal handler may leave a call by `longjmp`, as that of iperf3 does, or by `pthread_exit`, or may make calls
+//! itself. Another thread may cancel this one. The C library ends a cancelled thread by unwinding its stack, and
+//! aborts the process if a Rust frame on the way has a destructor to run. Signals are therefore blocked and
+//! cancellation is disabled in a critical section. A call waits outside of it, in frames without destructors:
 //!
 //! ```text
 //!   cancellation point   pthread_testcancel
@@ -28,8 +28,8 @@ unsafe extern "C-unwind" {
     fn pthread_testcancel();
 }
 
-/// A critical section, with the state of the thread outside of it. It has no destructor: the thread may be unwound when the
-/// section ends.
+/// A critical section, with the state of the thread outside of it. It has no destructor, because the thread may be
+/// unwound when the section ends.
 #[derive(Clone, Copy)]
 pub struct Section {
     mask: sigset_t,
@@ -59,7 +59,7 @@ impl Section {
     }
 }
 
-/// Returns the state of before.
+/// Sets the cancellation state. Returns the previous one.
 fn set_cancellation(state: c_int) -> c_int {
     let mut before = 0;
     // SAFETY: the pointer is valid for writing.
@@ -73,7 +73,7 @@ pub fn cancellation_point() {
     unsafe { pthread_testcancel() };
 }
 
-/// Runs a call that is no cancellation point although it may wait. Signals are handled meanwhile.
+/// Runs a call that may wait without being a cancellation point. Signals are handled meanwhile.
 pub fn uncancelled<T: Copy>(call: impl FnOnce() -> T + Copy) -> T {
     let before = set_cancellation(CANCEL_DISABLE);
     let result = call();

@@ -32,7 +32,8 @@ impl From<io::Error> for Errno {
     }
 }
 
-/// The error that a socket reports after its association has ended; none after a graceful shutdown.
+/// The error that a socket reports after its association has ended. `None` after a graceful
+/// shutdown.
 pub fn of_close(reason: CloseReason, was_up: bool) -> Option<Errno> {
     match reason {
         CloseReason::Shutdown => None,

@@ -1,9 +1,9 @@
 //! Descriptors of SCTP sockets that belong to another process or program.
 //!
 //! An association lives in the memory of the process that opened it. A child of `fork` or an executed program that
-//! reads or writes an inherited descriptor would take the bytes that wake up the owner, and its data would reach nobody. Each
-//! inherited descriptor is therefore replaced by one that is open to nothing (`O_PATH`): the kernel itself refuses
-//! reads and writes with `EBADF`, those of `stdio` too, which the library cannot replace.
+//! reads or writes an inherited descriptor would consume the bytes that wake up the owner, and its data would be
+//! lost. Each inherited descriptor is therefore replaced by one that is open to nothing (`O_PATH`). The kernel then
+//! refuses reads and writes with `EBADF`, including those of `stdio`, which the library cannot intercept.
 //!
 //! ```text
 //!   owner --- fork ---> child             replaced by the handler of forks
@@ -25,7 +25,7 @@ use crate::real;
 /// Name of the file that replaces inherited sockets. Its link in `/proc/PID/fd` shows it.
 const MARKER: &str = "sctp-socket-of-another-process";
 
-/// Replaces descriptors by one that is open to nothing. Their flag `FD_CLOEXEC` stays.
+/// Replaces descriptors by one that is open to nothing. They keep their flag `FD_CLOEXEC`.
 pub fn replace(fds: impl IntoIterator<Item = c_int>) {
     let mut fds = fds.into_iter().peekable();
     if fds.peek().is_none() {
@@ -47,7 +47,8 @@ pub fn replace(fds: impl IntoIterator<Item = c_int>) {
     unsafe { real::close(nothing) };
 }
 
-/// A descriptor that refuses every use. Without `/proc` it has no name that an executed program would recognise.
+/// A descriptor that refuses every use. Without `/proc` it has no name by which an executed program recognises
+/// it.
 fn open_nothing() -> c_int {
     let flags = libc::O_PATH | libc::O_CLOEXEC;
     let name = format!("{MARKER}\0");
@@ -63,12 +64,12 @@ fn open_nothing() -> c_int {
     }
 }
 
-/// What a descriptor is when the library is loaded.
+/// Origin of an inherited descriptor.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Origin {
     /// A socket of the program that executed this one.
     Pair,
-    /// One that was replaced before.
+    /// A descriptor that was replaced earlier.
     Replaced,
 }
 
@@ -81,7 +82,8 @@ fn origin_of(fd: c_int) -> Option<Origin> {
     link.starts_with(&format!("/memfd:{MARKER} ")).then_some(Origin::Replaced)
 }
 
-/// Finds the SCTP sockets that this program has inherited, and marks them so that each use is refused.
+/// Finds the SCTP sockets that this program has inherited, and marks them so that every use is
+/// refused.
 extern "C" fn at_load() {
     real::find_all();
     let Ok(listed) = std::fs::read_dir("/proc/self/fd") else { return };
@@ -93,7 +95,7 @@ extern "C" fn at_load() {
     for (fd, _) in &found {
         current().insert_inherited(*fd);
     }
-    // A socket at the standard input or output was handed over on purpose. `stdio` reads and writes it past this library.
+    // A socket at standard input or output was passed on purpose, and `stdio` bypasses this library.
     if found.iter().any(|(fd, _)| [libc::STDIN_FILENO, libc::STDOUT_FILENO].contains(fd)) {
         refuse();
     }
@@ -104,7 +106,8 @@ extern "C" fn at_load() {
 #[unsafe(link_section = ".init_array")]
 static AT_LOAD: extern "C" fn() = at_load;
 
-/// The error for each use of an inherited socket. The first one is explained at standard error, unless this is such a socket.
+/// The error for every use of an inherited socket. The first use is explained on standard error, unless standard
+/// error is such a socket.
 pub fn refuse() -> Errno {
     static TOLD: AtomicBool = AtomicBool::new(false);
     if !is_ours(libc::STDERR_FILENO) && !TOLD.swap(true, Ordering::Relaxed) {

@@ -1,8 +1,8 @@
 //! The sockets API of SCTP (RFC 6458) over Ropewalk: `libropewalk.so`.
 //!
-//! A program that speaks SCTP through the kernel's sockets runs over Ropewalk without a change if this library is
+//! A program that speaks SCTP through the kernel's sockets runs over Ropewalk unchanged if this library is
 //! preloaded (`ropewalk preload -- PROGRAM`) or linked before the C library. The library defines the calls of the C
-//! library that concern sockets. Calls for descriptors of other kinds go on to the C library unchanged.
+//! library that concern sockets. Calls for other descriptors are passed to the C library unchanged.
 //!
 //! ```text
 //!   program --- read, send, poll ... ---+
@@ -14,8 +14,8 @@
 //!   ropewalk_runtime::endpoint           associations over UDP (RFC 6951)
 //! ```
 //!
-//! Unsafe code is confined to `interpose`, `inherited`, `pair`, `real`, `critical` and `errno`, and to the handlers of
-//! forks and exits in `process`.
+//! Unsafe code is confined to `interpose`, `inherited`, `pair`, `real`, `critical` and `errno`, and to the handlers
+//! of forks and exits in `process`.
 
 #![cfg(target_os = "linux")]
 // Under Miri no function has the name that C programs call, and most of them are unused.

@@ -1,9 +1,9 @@
 //! The descriptor that a program holds for an SCTP socket: one end of a pair of UNIX sockets.
 //!
-//! No data passes through the pair. Its buffers only make the program's end readable and writable at the right times,
-//! so `poll`, `select` and `epoll` work as they are, edge-triggered ones too. Blocking calls wait by blocking calls on
-//! the program's end: the kernel interrupts or restarts them after a signal as it does with any socket, and the
-//! program's SO_RCVTIMEO and SO_SNDTIMEO apply.
+//! No data passes through the pair. Its buffers only make the program's end readable and writable at the right
+//! times, so `poll`, `select` and `epoll` work unchanged, including edge-triggered mode. Blocking calls wait with
+//! blocking calls on the program's end. The kernel therefore interrupts or restarts them after a signal as with any
+//! socket, and the program's SO_RCVTIMEO and SO_SNDTIMEO apply.
 //!
 //! ```text
 //!   program's end                far end
@@ -20,7 +20,7 @@ use crate::errno::{Errno, Result};
 use crate::interpose::raw;
 use crate::real;
 
-/// Own descriptors are numbered from here, out of the range that programs expect their own in.
+/// Lowest number of the library's own descriptors, above those that programs expect to get.
 const OWN_DESCRIPTORS_FROM: libc::c_ulong = 200;
 
 /// Size of one write of filler, bytes. The kernel grants a send buffer of 4.5 kB or more.
@@ -29,18 +29,18 @@ const FILLER: usize = 4096;
 /// The pair.
 #[derive(Debug)]
 pub struct Pair {
-    /// A duplicate of the program's end, which stays open whatever the program closes.
+    /// A duplicate of the program's end, which stays open independently of the program.
     near: c_int,
-    /// -1 once it was closed.
+    /// -1 after it was closed.
     far: AtomicI32,
 }
 
 impl Pair {
-    /// Makes a pair. Returns it and the program's descriptor. `flags` are those of `socket`: `SOCK_NONBLOCK`,
-    /// `SOCK_CLOEXEC`.
+    /// Creates a pair. Returns it and the program's descriptor. `flags` are those of `socket`:
+    /// `SOCK_NONBLOCK`, `SOCK_CLOEXEC`.
     ///
     /// # Errors
-    /// As the system says: no more descriptors.
+    /// Errors of the system, for example if there are no more descriptors.
     pub fn new(flags: c_int) -> Result<(c_int, Self)> {
         let mut ends = [-1; 2];
         let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC;
@@ -74,20 +74,21 @@ impl Pair {
         Ok((ends[0], pair))
     }
 
-    /// A pair for one call that waits, whose ends the program does not have. SO_SNDTIMEO is that of this pair.
+    /// Creates a pair for one waiting call, which is invisible to the program. The SO_SNDTIMEO of this pair
+    /// applies to it.
     ///
     /// # Errors
-    /// As the system says: no more descriptors.
+    /// Errors of the system, for example if there are no more descriptors.
     pub fn private(&self) -> Result<Self> {
         let (level, name) = (libc::SOL_SOCKET, libc::SO_SNDTIMEO);
         let limit = raw::get_option(self.near, level, name, size_of::<libc::timeval>())?;
         Self::private_with(&limit)
     }
 
-    /// The same for a call that waits no longer than this.
+    /// The same for a call that waits for at most `limit`.
     ///
     /// # Errors
-    /// As the system says: no more descriptors.
+    /// Errors of the system, for example if there are no more descriptors.
     pub fn private_at_most(limit: Duration) -> Result<Self> {
         let seconds = limit.as_secs().try_into().unwrap_or(libc::time_t::MAX);
         let microseconds = libc::suseconds_t::from(limit.subsec_micros());
@@ -173,16 +174,16 @@ impl Pair {
         }
     }
 
-    /// Makes the program's end readable for ever, as after the end of a connection.
+    /// Makes the program's end permanently readable, as after the end of a connection.
     pub fn finish(&self) {
         // SAFETY: the descriptor belongs to the pair.
         unsafe { real::shutdown(self.far(), libc::SHUT_WR) };
     }
 
-    /// Shows POLLHUP for ever, as after the loss of a connection, and with `error` also POLLERR. The caller holds the lock under
-    /// which all other calls but those that wait are made.
+    /// Reports POLLHUP permanently, as after the loss of a connection, and with `error` also POLLERR. The caller
+    /// holds the lock that protects all other calls except those that wait.
     ///
-    /// The kernel shows an error if the far end is closed while something lies there unread.
+    /// The kernel reports an error if the far end is closed while it has unread data.
     pub fn hang_up(&self, error: bool) {
         if error {
             let byte = [0_u8];
@@ -196,7 +197,7 @@ impl Pair {
         unsafe { real::close(far) };
     }
 
-    /// Shows POLLERR no longer: the program has received the error.
+    /// Stops reporting POLLERR, because the program has received the error.
     pub fn clear_error(&self) {
         let (mut error, mut length) = (0 as c_int, size_of::<c_int>() as libc::socklen_t);
         let value = (&raw mut error).cast::<c_void>();
@@ -206,18 +207,18 @@ impl Pair {
         }
     }
 
-    /// How to wait until the program's end is readable.
+    /// The event that the program's end is readable.
     pub const fn readable(&self) -> Await {
         Await { near: self.near, readable: true }
     }
 
-    /// How to wait until the program's end is writable.
+    /// The event that the program's end is writable.
     pub const fn writable(&self) -> Await {
         Await { near: self.near, readable: false }
     }
 }
 
-/// Something to wait for. It has no destructor, because the thread may be unwound while it waits.
+/// An event to wait for. It has no destructor, because the thread may be unwound while it waits.
 #[derive(Clone, Copy, Debug)]
 pub struct Await {
     near: c_int,
@@ -244,11 +245,11 @@ impl Await {
     }
 }
 
-/// No waiting, and no SIGPIPE.
+/// Do not wait, and do not raise SIGPIPE.
 const QUIET: c_int = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
 
-/// Beginning of the address of a program's end, an abstract one (unix(7)). It tells a program that inherits the descriptor
-/// what it is.
+/// Prefix of the address of a program's end, an abstract one (unix(7)). A program that inherits the descriptor
+/// recognises it by this.
 const NAME: &[u8] = b"\0libropewalk-";
 
 /// The address of a UNIX socket.
@@ -256,7 +257,7 @@ fn unix_address() -> libc::sockaddr_un {
     libc::sockaddr_un { sun_family: libc::AF_UNIX as libc::sa_family_t, sun_path: [0; 108] }
 }
 
-/// Gives a program's end an address of its own. The address only serves to recognise it, so an error is no obstacle.
+/// Binds a program's end to a unique address. The address only serves to recognise it, so errors are ignored.
 fn name_program_end(fd: c_int) {
     let mut random = [0; 8];
     if getrandom::fill(&mut random).is_err() {
@@ -273,7 +274,7 @@ fn name_program_end(fd: c_int) {
     unsafe { real::bind(fd, (&raw const address).cast(), length as libc::socklen_t) };
 }
 
-/// Whether a descriptor is the program's end of a pair, of whichever process.
+/// Whether a descriptor is the program's end of a pair of any process.
 pub fn is_program_end(fd: c_int) -> bool {
     let mut address = unix_address();
     let mut length = size_of::<libc::sockaddr_un>() as libc::socklen_t;
@@ -285,7 +286,7 @@ pub fn is_program_end(fd: c_int) -> bool {
     got == 0 && is_unix && named && begins
 }
 
-/// The result of a call that waits. After [`Pair::hang_up`] there is nothing to wait for.
+/// The result of a call that waits. After [`Pair::hang_up`] it returns immediately.
 fn waited(result: isize) -> Result<()> {
     match Errno::last() {
         _ if result >= 0 => Ok(()),

@@ -1,4 +1,4 @@
-//! The C library's own functions, which this library's functions of the same names hide.
+//! The C library's own functions, which are hidden by this library's functions of the same names.
 
 use std::ffi::c_char;
 use std::mem::transmute;
@@ -24,7 +24,7 @@ impl Symbol {
         found
     }
 
-    /// The same; null if the C library is older than the function.
+    /// The same, but null if the C library is older than the function.
     fn look_up(&self, name: &'static str) -> *mut c_void {
         let known = self.0.load(Ordering::Relaxed);
         if !known.is_null() {
@@ -63,8 +63,8 @@ macro_rules! real {
             $(pub static $name: Symbol = Symbol::new();)*
         }
 
-        /// Finds all functions. Later calls need no lock of the dynamic linker, which another thread may hold while
-        /// the process forks.
+        /// Finds all functions. Later calls then do not need the lock of the dynamic linker, which another thread
+        /// may hold while the process forks.
         pub fn find_all() {
             $(symbols::$name.look_up(concat!(stringify!($name), "\0"));)*
         }

@@ -32,16 +32,16 @@ pub const AVOID: &str = "ROPEWALK_AVOID";
 /// Longest time that a program that exits waits for its associations to deliver what they hold, seconds.
 pub const LINGER: &str = "ROPEWALK_LINGER_S";
 
-/// Data that may wait unsent, bytes: more would only wait longer.
+/// Maximum unsent data, bytes. More data would only increase the delay.
 const UNSENT_LIMIT: u64 = 1 << 20;
 
-/// Longest wait of a program that exits, seconds: slow links take long for what is in the send buffer.
+/// Maximum wait of a program that exits, seconds: slow links need long to empty the send buffer.
 const DEFAULT_LINGER_S: u64 = 60;
 
 /// The settings.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// What carries packets. Over IP alone there are no UDP ports.
+    /// The carrier of packets. Directly over IP there are no UDP ports.
     pub carrier: Carrier,
     /// UDP port of listening sockets.
     pub udp_port: u16,
@@ -53,12 +53,12 @@ pub struct Settings {
     pub avoid: Vec<String>,
     /// Longest wait at exit, seconds.
     pub linger_s: u64,
-    /// How associations behave.
+    /// Transport options of associations.
     pub transport: Transport,
 }
 
 impl Settings {
-    /// Reads the environment. A value that cannot be used is reported to standard error, and the default applies.
+    /// Reads the environment. Invalid values are reported on standard error, and the default applies.
     pub fn from_environment() -> Self {
         let follows = number(FOLLOW_ADDRESSES, false);
         let mut transport = Transport {

@@ -1,4 +1,4 @@
-//! C programs that use the API, with the library preloaded and linked. `make test-memory` runs them once more under the
+//! C programs that use the API, with the library preloaded and linked. `make test-memory` also runs them with the
 //! address sanitizer.
 
 use std::path::Path;
@@ -13,12 +13,12 @@ fn directory() -> String {
     library().parent().map(|path| path.display().to_string()).unwrap_or_default()
 }
 
-/// Runs a program that says "done" at its end. Returns what it wrote to standard error.
+/// Runs a program that prints "done" at its end. Returns its standard error.
 fn run(program: &Path, preload: bool) -> String {
     let [own, child] = free_udp_ports();
     let mut command = preloaded(program, own, own);
     command.env("CHILD_UDP_PORT", child.to_string());
-    // A child of these leaves the state of its parent behind.
+    // A child of these programs leaks the state of its parent.
     let name = program.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
     let forks = ["process", "background"].iter().any(|other| name.starts_with(other));
     command.env("ASAN_OPTIONS", sanitizer_options(sanitizer().is_some() && !forks));
@@ -30,7 +30,7 @@ fn run(program: &Path, preload: bool) -> String {
     ended.stderr
 }
 
-/// Compiles a program against the library and runs it, both ways.
+/// Compiles a program against the library, and runs it both linked and preloaded.
 fn check(name: &str) -> String {
     let directory = directory();
     let program = match compiled(name, &["-L", &directory, "-lropewalk"]) {
@@ -40,7 +40,8 @@ fn check(name: &str) -> String {
             return String::new();
         }
     };
-    // The program needs the library for its functions; preloaded, it comes before the C library as well.
+    // The program needs the library for its functions. If it is preloaded, it also precedes the C
+    // library.
     let linked = run(&program, false);
     let unused = std::fs::remove_file(&program);
     assert!(unused.is_ok());
@@ -154,8 +155,8 @@ fn programs_are_told_that_children_and_the_background_have_no_sockets() {
     assert!(skipped || count("its child lives on without its SCTP sockets") == 2, "{told}");
 }
 
-/// The library is preloaded, so executed programs have it too. It says why they fail, and nothing about those that use no
-/// inherited socket.
+/// The library is preloaded, so executed programs load it too. It explains their failures, and prints nothing about
+/// programs that use no inherited socket.
 #[test]
 fn executed_programs_are_refused_sockets_and_take_nothing_from_their_owner() {
     let program = or_skip!(compiled("executed", &[]));
@@ -171,7 +172,7 @@ fn executed_programs_are_refused_sockets_and_take_nothing_from_their_owner() {
 
 #[test]
 fn a_program_for_the_kernels_sockets_runs_with_the_library_preloaded() {
-    // Linked with nothing: the functions of the C library alone are replaced.
+    // Not linked with the library: only the functions of the C library are replaced.
     let program = or_skip!(compiled("one_to_one", &[]));
     assert_eq!(run(&program, true), "");
     std::fs::remove_file(&program).expect("it is ours");

@@ -7,7 +7,7 @@ use ropewalk_interop::or_skip;
 
 use crate::support::{Running, await_udp_port, installed, preloaded};
 
-/// Two servers at one port, each on an interface of its own. Each sends the name of its interface to the peers that connect.
+/// Two servers at one port, on one interface each. They send the name of their interface to connecting peers.
 const SERVERS: &str = r#"
 import socket, threading
 def serve(device):
@@ -24,7 +24,7 @@ for device in ["v1", "v2"]:
     threading.Thread(target=serve, args=[device]).start()
 "#;
 
-/// Sends a megabyte to each of the addresses, over the interface before it, and prints what came.
+/// Sends a megabyte to each address over the interface that precedes it, and prints the answers.
 const CLIENT: &str = r#"
 import errno, socket, sys
 for device, host in zip(sys.argv[1::2], sys.argv[2::2]):
@@ -37,7 +37,7 @@ for device, host in zip(sys.argv[1::2], sys.argv[2::2]):
     s.close()
 "#;
 
-/// What the option accepts and gives.
+/// Values that the option accepts and returns.
 const OPTION: &str = r#"
 import errno, socket
 BINDTOIFINDEX = 62

@@ -21,7 +21,7 @@ struct Relay {
 }
 
 impl Relay {
-    /// Loses packets as `loses` decides for each direction by the type of the first chunk.
+    /// Loses packets by the type of their first chunk, as `loses` decides for each direction.
     fn new<L: FnMut(u8) -> bool + Send + 'static>(server: u16, loses: [L; 2]) -> Self {
         let bind = || {
             let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
@@ -62,7 +62,7 @@ impl Drop for Relay {
     }
 }
 
-/// Reads until the end of stream, and says how long that took after the last bytes.
+/// Reads until the end of the stream, and prints the time between the last bytes and the end.
 const SERVER: &str = "
 import socket, time
 s = socket.socket(socket.AF_INET, socket.SOCK_STREAM, 132)
@@ -84,7 +84,7 @@ for _ in range(10):
     s.sendall(bytes(10000))
 ";
 
-/// Sends 100 kB from a program to another one through a relay. Returns how both have ended.
+/// Sends 100 kB from one program to another through a relay. Returns how both ended.
 fn transfer<L: FnMut(u8) -> bool + Send + 'static>(loses: [L; 2]) -> [Ended; 2] {
     let [port, _] = free_udp_ports();
     let relay = Relay::new(port, loses);
@@ -94,7 +94,7 @@ fn transfer<L: FnMut(u8) -> bool + Send + 'static>(loses: [L; 2]) -> [Ended; 2] 
     [client.end(), server.end()]
 }
 
-/// How many seconds after the last bytes the server has read the end of stream.
+/// Seconds between the last bytes and the end of the stream at the server.
 fn delay_s(ended: &[Ended; 2]) -> f64 {
     for one in ended {
         assert!(one.status.success() && one.stderr.is_empty(), "{ended:?}");
@@ -109,7 +109,8 @@ fn the_end_of_stream_needs_no_shutdown_complete() {
     or_skip!(installed("python3", "python3"));
     let begun = Instant::now();
     let ended = transfer([|chunk| chunk == SHUTDOWN_COMPLETE; 2]);
-    // Without the SHUTDOWN COMPLETE, the association ends by the retransmission limit, after minutes.
+    // Without the SHUTDOWN COMPLETE, the association would end only at the retransmission limit,
+    // after minutes.
     assert!(delay_s(&ended) < 5.0, "{ended:?}");
     assert!(begun.elapsed() < Duration::from_secs(30), "{ended:?}");
 }

@@ -13,7 +13,7 @@ use crate::support::{LIMIT, Running, await_udp_port, installed, preloaded};
 /// Bytes of each part of the transfer.
 const PART: usize = 4 << 20;
 
-/// ncat that follows networks, on one of two hosts.
+/// ncat on one of two hosts, following networks.
 fn ncat(hosts: &Hosts, side: Side, arguments: &[&str]) -> Running {
     let mut program: Command = preloaded("ncat", 9899, 9899);
     program.env("ROPEWALK_FOLLOW_ADDRESSES", "true").args(arguments).stdin(Stdio::piped());
@@ -48,7 +48,7 @@ fn ncat_uses_a_second_network_when_it_appears_and_survives_the_loss_of_the_first
     input.write_all(&part(0)).expect("ncat reads");
     let before = hosts.carried(2);
     hosts.plug_in(2);
-    // In pieces until the second network is a path, whose MTU is probed, and then the rest.
+    // Sent in pieces until the second network is a path with a probed MTU; then the rest is sent.
     let (begun, second) = (Instant::now(), part(1));
     let mut pieces = second.chunks(PART / 4096);
     while hosts.carried(2) - before < 3000 {

@@ -1,4 +1,4 @@
-//! freeDiameter, whose threads wait in `accept`, `connect` and `recvmsg` and are cancelled when it stops.
+//! freeDiameter: its threads wait in `accept`, `connect` and `recvmsg` and are cancelled when it stops.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use ropewalk_interop::or_skip;
 
 use crate::support::{Running, free_udp_ports, installed, preloaded};
 
-/// Files of the test, which are removed with this.
+/// Files of the test, which are removed when this is dropped.
 struct Directory(PathBuf);
 
 impl Drop for Directory {
@@ -17,7 +17,7 @@ impl Drop for Directory {
     }
 }
 
-/// A certificate for both ends. freeDiameter wants one even if it uses no TLS.
+/// A certificate for both ends, which freeDiameter requires even without TLS.
 fn make_certificate(directory: &Path) {
     let mut openssl = Command::new("openssl");
     openssl.current_dir(directory).args(["req", "-x509", "-newkey", "rsa:2048", "-nodes"]);
@@ -69,7 +69,8 @@ fn two_servers_reach_each_other_and_stop_in_order() {
         // It writes until it ends.
         let said: Vec<String> = lines.map_while(Result::ok).collect();
         let ended = server.end();
-        // It aborts by itself if its own threads do not leave a queue within 20 ms (libfdproto, fifo.c), on a busy machine.
+        // On a busy machine, freeDiameter aborts if its own threads do not leave a queue within 20 ms (libfdproto,
+        // fifo.c).
         let is_too_slow = ended.stderr.contains("fifo.c") && ended.stderr.contains("++loops < 20");
         assert!(ended.status.success() || is_too_slow, "{ended:?} {said:?}");
     }

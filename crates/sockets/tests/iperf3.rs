@@ -29,7 +29,7 @@ fn received(json: &str) -> u64 {
 #[test]
 fn iperf3_sends_and_receives_over_loopback_with_several_streams() {
     or_skip!(iperf3());
-    // iperf3 sends at 1 Mbit/s with `--nstreams`, also over TCP, unless told otherwise.
+    // With `--nstreams`, iperf3 sends at 1 Mbit/s by default, also over TCP.
     let several = ["--nstreams", "4", "-b", "0", "-N"];
     for extra in [&[][..], &["-R"], &["-P", "3"], &several, &["-6"]] {
         let [udp, tcp] = free_udp_ports();
@@ -41,7 +41,7 @@ fn iperf3_sends_and_receives_over_loopback_with_several_streams() {
         let mut client = preloaded("iperf3", udp, udp);
         client.args(["--sctp", "-c", host, "-p", &port, "-n", "64M", "--json"]).args(extra);
         let report = Running::start(&mut client).end().good();
-        // What is in flight when the sender has written all is not counted.
+        // The sender's last data may still be in flight, and is not counted.
         assert!(received(&report) > 1 << 20, "{extra:?}: {report}");
         server.end().good();
     }
@@ -96,7 +96,8 @@ fn both_links(hosts: &Hosts, encapsulation: &str) {
     let mut server = on_host(encapsulation);
     let server = hosts.spawn(Side::Theirs, server.args(["-s", "-1"])).expect("it starts");
     let server = Running::of(server);
-    // The server opens its endpoint when the client asks for SCTP; the control connection is retried until then.
+    // The server opens its endpoint when the client requests SCTP. The client retries the control connection
+    // until then.
     let to = hosts.addresses(Side::Theirs)[0].to_string();
     let before = [1, 2].map(|link| hosts.carried(link));
     let mut report = None;
@@ -104,7 +105,7 @@ fn both_links(hosts: &Hosts, encapsulation: &str) {
         let mut client = on_host(encapsulation);
         client.args(["--sctp", "-c", &to, "-n", "16M", "--json"]);
         let client = Running::of(hosts.spawn(Side::Ours, &mut client).expect("it starts")).end();
-        // With `--json` it ends with status 0 after errors too.
+        // With `--json`, iperf3 ends with status 0 even after errors.
         if client.status.success() && !client.stdout.contains("\"error\"") {
             report = Some(client.stdout);
             break;
@@ -135,7 +136,7 @@ fn an_interrupted_iperf3_ends_and_reports() {
     std::thread::sleep(std::time::Duration::from_millis(500));
     let process = PathBuf::from(format!("/proc/{}", client.child().id()));
     assert!(process.exists());
-    // Its handler leaves whatever call it interrupts by `longjmp`.
+    // Its handler leaves the interrupted call by `longjmp`.
     let killed = Command::new("kill").args(["-INT", &client.child().id().to_string()]).status();
     assert!(killed.expect("kill").success());
     let ended = client.end();

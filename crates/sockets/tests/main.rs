@@ -1,4 +1,4 @@
-//! Tests with real programs, in one test program: each links the whole crate.
+//! Tests with real programs, in one test program: each test program links all of the crate.
 
 #![cfg(target_os = "linux")]
 #![allow(

@@ -1,4 +1,4 @@
-//! Peers that cannot be reached, which is known before a packet is sent.
+//! Unreachable peers, which are detected before a packet is sent.
 
 use std::process::Command;
 
@@ -7,7 +7,7 @@ use ropewalk_interop::or_skip;
 
 use crate::support::{Ended, Running, await_udp_port, installed, preloaded};
 
-/// Connects to each of the addresses, blocking and not, and prints what happened.
+/// Connects to each address, blocking and nonblocking, and prints the result.
 const SCRIPT: &str = r#"
 import errno, socket, sys
 for host in sys.argv[1:]:
@@ -48,7 +48,7 @@ fn addresses_without_a_route_are_unreachable_at_once_and_those_of_no_peer_invali
     }
 }
 
-/// A server of the peer answers, so that an association that was opened in spite of the setting would be established.
+/// The peer has a server, so that an association opened in spite of the setting would be established.
 #[test]
 fn a_peer_behind_avoided_interfaces_only_is_unreachable() {
     or_skip!(installed("python3", "python3"));

@@ -1,4 +1,4 @@
-//! Programs with the library preloaded, and what they need.
+//! Programs with the library preloaded, and their environment.
 
 use std::ffi::{OsStr, OsString};
 use std::io::Read as _;
@@ -25,7 +25,7 @@ pub fn library() -> PathBuf {
     library
 }
 
-/// Two UDP ports that are free, below those that the system gives to sockets without a port: no other test takes them.
+/// Two free UDP ports below the range from which the system assigns ports. No other test uses them.
 pub fn free_udp_ports() -> [u16; 2] {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     let from = std::process::id() as u16 % 200 * 100;
@@ -34,13 +34,13 @@ pub fn free_udp_ports() -> [u16; 2] {
     [(); 2].map(|()| std::iter::repeat_with(next).find(is_free).expect("a free port"))
 }
 
-/// The runtime of the address sanitizer, if the tests are compiled with it (`make sanitize`): programs need it before the
-/// library.
+/// The runtime of the address sanitizer, if the tests are compiled with it (`make sanitize`): programs must load it
+/// before the library.
 pub fn sanitizer() -> Option<PathBuf> {
     std::env::var_os("ROPEWALK_SANITIZER").map(PathBuf::from)
 }
 
-/// What is preloaded: the library.
+/// Value of LD_PRELOAD: the library, after the sanitizer's runtime if there is one.
 pub fn preload() -> OsString {
     let library = library().into_os_string();
     let Some(sanitizer) = sanitizer() else { return library };
@@ -50,7 +50,7 @@ pub fn preload() -> OsString {
     both
 }
 
-/// Options of the sanitizer: where it reports errors, and whether leaks at the end of the program are errors.
+/// Options of the sanitizer: where to report errors, and whether leaks at the end of the program are errors.
 pub fn sanitizer_options(leaks: bool) -> OsString {
     let mut options = OsString::from(format!("detect_leaks={}", u8::from(leaks)));
     if let Some(reports) = std::env::var_os("ROPEWALK_SANITIZER_REPORTS") {
@@ -74,17 +74,17 @@ pub fn preloaded(program: impl AsRef<OsStr>, own: u16, peer: u16) -> Command {
     command
 }
 
-/// Whether a program is installed.
+/// Checks that a program is installed.
 ///
 /// # Errors
-/// If it is not; `package` has it.
+/// If it is not. `package` contains it.
 pub fn installed(program: &str, package: &str) -> Result<(), Missing> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&path).any(|directory| directory.join(program).is_file());
     if found { Ok(()) } else { Err(Missing(format!("`{program}` (package {package})"))) }
 }
 
-/// What a program has printed, and how it ended.
+/// Output of a program, and how it ended.
 #[derive(Debug)]
 pub struct Ended {
     pub status: ExitStatus,
@@ -100,7 +100,7 @@ impl Ended {
     }
 }
 
-/// A program that is ended with the test.
+/// A running program, which is killed when this is dropped.
 pub struct Running(Child);
 
 impl Running {
@@ -109,12 +109,12 @@ impl Running {
         Self(command.spawn().expect("the program starts"))
     }
 
-    /// Takes one that was started.
+    /// Wraps a running child.
     pub const fn of(child: Child) -> Self {
         Self(child)
     }
 
-    /// Its standard output, which is read while it runs.
+    /// Its standard output, to be read while it runs.
     pub fn stdout(&mut self) -> std::process::ChildStdout {
         self.0.stdout.take().expect("piped")
     }
@@ -167,7 +167,7 @@ impl Drop for Running {
     }
 }
 
-/// Waits until a program holds a UDP port of this network namespace.
+/// Waits until a program has bound a UDP port of this network namespace.
 pub fn await_udp_port(port: u16) {
     let begun = Instant::now();
     let wanted = format!(":{port:04X}");
@@ -203,7 +203,8 @@ pub fn compiled(name: &str, libraries: &[&str]) -> Result<PathBuf, Missing> {
         run(command.arg(source).arg("-o").arg(&output).args(libraries));
         return Ok(output);
     };
-    // The compiler's own runtime is not linked: the library needs that of its compiler.
+    // The runtime of this compiler is not linked, because the library needs the runtime of the
+    // compiler that built it.
     let object = output.with_extension("o");
     command.args(libraries.iter().filter(|argument| argument.starts_with("-I")));
     let sanitized = ["-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"];

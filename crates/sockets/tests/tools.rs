@@ -1,4 +1,4 @@
-//! Programs of other people that speak SCTP: ncat, lksctp-tools, Python, Erlang.
+//! Third-party programs that speak SCTP: ncat, lksctp-tools, Python, Erlang.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::UdpSocket;
@@ -36,13 +36,13 @@ fn ncat_carries_lines_both_ways() {
     server.end();
 }
 
-/// Without an address, ncat listens with a socket for each family at the same port.
+/// Without an address, ncat listens with one socket per family at the same port.
 #[test]
 fn ncat_listens_without_an_address_for_both_families() {
     or_skip!(installed("ncat", "ncat"));
     let [udp, _] = free_udp_ports();
     let mut server = preloaded("ncat", udp, udp);
-    // It ends with its first connection unless told otherwise, and ends connections at the end of its input.
+    // By default it ends with its first connection, and ends connections at the end of its input.
     server.args(["-v", "--sctp", "--keep-open", "-l", "5401"]).stdin(Stdio::piped());
     let mut server = Running::start(&mut server);
     let _open = server.child().stdin.take();
@@ -103,7 +103,7 @@ fn sctp_darn_shows_what_another_one_sends() {
     or_skip!(installed("sctp_darn", "lksctp-tools"));
     or_skip!(installed("script", "bsdutils"));
     let [udp, own] = free_udp_ports();
-    // On a terminal it writes line by line.
+    // On a terminal, its output is line-buffered.
     let on_terminal = |line: &str, own, peer| {
         let mut command = preloaded("script", own, peer);
         let line = format!("env LD_PRELOAD={} sctp_darn {line}", preload().display());
@@ -173,7 +173,7 @@ print("done")
     assert_eq!((ended.stdout.as_str(), ended.stderr.as_str()), ("done\n", ""));
 }
 
-/// Erlang loads `libsctp.so.1` by itself, whose functions call those of the preloaded library.
+/// Erlang loads `libsctp.so.1`, whose functions call those of the preloaded library.
 #[test]
 fn gen_sctp_of_erlang_uses_two_addresses() {
     or_skip!(installed("escript", "erlang-base"));
@@ -181,7 +181,7 @@ fn gen_sctp_of_erlang_uses_two_addresses() {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/gen_sctp.escript");
     let [udp, _] = free_udp_ports();
     let mut erlang = preloaded("escript", udp, udp);
-    // Otherwise a crash of the Erlang machine leaves a file in this directory.
+    // Prevents the Erlang machine from writing a crash dump to this directory.
     erlang.arg(script).env("ERL_CRASH_DUMP_SECONDS", "0");
     let ended = Running::start(&mut erlang).end();
     assert_eq!((ended.stdout.as_str(), ended.stderr.as_str()), ("done\n", ""));
@@ -205,7 +205,8 @@ fn a_connection_to_a_closed_udp_port_is_refused() {
     assert_eq!(said, "ECONNREFUSED\nEINPROGRESS\nECONNREFUSED\n");
 }
 
-/// Programs that give up a handshake, in several ways. The peer receives packets and answers none.
+/// Programs that abandon a handshake in several ways. The peer receives packets and does not
+/// answer.
 #[test]
 fn a_program_that_gives_up_a_silent_peer_ends_at_once() {
     or_skip!(installed("python3", "python3"));

@@ -14,8 +14,8 @@ pub enum Protocol {
 /// Hop limit of captured packets. The real one is unknown.
 const HOP_LIMIT: u8 = 64;
 
-/// Appends an IP header for a payload of so many bytes. If either address is an IPv6 address, the header is one of
-/// IPv6.
+/// Appends an IP header for a payload of this many bytes. It is an IPv6 header if either address is an IPv6
+/// address.
 pub fn ip_header(
     out: &mut Vec<u8>,
     protocol: Protocol,

@@ -36,23 +36,24 @@ pub struct Header<'a> {
     pub vantage: &'a str,
     /// Whether this end opened the connection.
     pub opens: bool,
-    /// When the trace began, in the format of RFC 3339; none in a simulation.
+    /// When the trace began, in the format of RFC 3339. `None` in a simulation.
     pub wall_clock: Option<&'a str>,
 }
 
-/// What an event belongs to.
+/// The path and association of an event.
 #[derive(Clone, Copy, Debug)]
 pub struct Place<'a> {
     /// Name of the path.
     pub path: &'a str,
-    /// Identifies one of several associations. None if the file records only one, or if the packet belongs to none.
+    /// Identifies one of several associations. `None` if the file records only one, or if the packet belongs to
+    /// none.
     pub group: Option<&'a str>,
 }
 
 /// Congestion control and measurements of one path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Metrics {
-    /// Smoothed round trip; none before the first sample.
+    /// Smoothed round trip. `None` before the first sample.
     pub smoothed_rtt: Option<Duration>,
     /// Last sample of the round trip.
     pub latest_rtt: Option<Duration>,
@@ -60,7 +61,7 @@ pub struct Metrics {
     pub rtt_variance: Duration,
     /// Congestion window, bytes.
     pub congestion_window: u64,
-    /// Slow-start threshold, bytes; none before it was set.
+    /// Slow-start threshold, bytes. `None` before it was set.
     pub ssthresh: Option<u64>,
     /// Data in flight, bytes.
     pub bytes_in_flight: u64,
@@ -319,7 +320,7 @@ fn i_data_chunk(data: &Data) -> Value {
     value
 }
 
-/// Only flags that are not usual: a whole message in order has none of them.
+/// Only unusual flags: a complete message in order has none of them.
 fn add_flags(value: &mut Value, flags: DataFlags) {
     for (name, set) in [
         ("unordered", flags.has(DataFlags::UNORDERED)),

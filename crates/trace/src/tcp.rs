@@ -1,8 +1,8 @@
 //! TCP segments with the options of Multipath TCP as bytes (RFC 9293, 3.1; RFC 7323; RFC 2018; RFC 8684, 3).
 //!
-//! The simulator's initial sequence numbers are 0. On the wire, a subflow begins at a fixed one, and data sequence numbers begin where the key says (RFC 8684, 3.1). Random
-//! numbers and HMACs of `MP_JOIN` do not exist in the simulator and are zeros. The checksum is 0, as with checksum
-//! offload.
+//! The simulator's initial sequence numbers are 0. On the wire, a subflow begins at a fixed number, and data
+//! sequence numbers begin at the value derived from the key (RFC 8684, 3.1). Random numbers and HMACs of `MP_JOIN`
+//! do not exist in the simulator and are zeros. The checksum is 0, as with checksum offload.
 
 use ropewalk_engine::mptcp::{MpOption, Segment, Stamps};
 use sha2::{Digest, Sha256};
@@ -23,7 +23,7 @@ const MAX_SEGMENT_SIZE: u16 = 1460;
 /// Initial sequence number of every subflow. Wireshark takes 0 for unknown.
 const INITIAL_SEQ: u32 = 1_000_000;
 const HEADER: usize = 20;
-/// Most bytes of options.
+/// Maximum size of the options, bytes.
 const OPTIONS_MAX: usize = 40;
 
 /// Kinds of options.
@@ -50,21 +50,21 @@ mod subtype {
 /// Experiment identifier of the order numbers of TCP-DOOR.
 const DOOR: u16 = 0x646f;
 
-/// Encodes the segments of one session, in the order in which they pass.
+/// Encodes the segments of one session, in the order in which they are recorded.
 #[derive(Clone, Debug, Default)]
 pub struct Encoder {
-    /// What the keys of the initiator and of the listener determine.
+    /// Values derived from the keys of the initiator and of the listener.
     ends: [End; 2],
 }
 
-/// What the key of one end determines.
+/// Values derived from the key of one end.
 #[derive(Clone, Copy, Debug, Default)]
 struct End {
     key: u64,
     /// Identifies the session to this end: the highest 32 bits of the SHA-256 hash of its key (RFC 8684, 3.1).
     token: u32,
-    /// The data sequence number of this end's first byte. The lowest 64 bits of the hash are the initial one, which
-    /// `MP_CAPABLE` takes.
+    /// The data sequence number of this end's first byte. The lowest 64 bits of the hash are the initial number,
+    /// which `MP_CAPABLE` uses up.
     first_dsn: u64,
 }
 
@@ -80,8 +80,8 @@ impl End {
 }
 
 impl Encoder {
-    /// Appends a segment, which the initiator of the session or its listener has sent. A payload that is a length
-    /// alone becomes zeros.
+    /// Appends a segment that the session's initiator or its listener has sent. A payload given only by its
+    /// length becomes zeros.
     pub fn encode(
         &mut self,
         segment: &Segment,
@@ -95,7 +95,8 @@ impl Encoder {
         }
         let mut options = Vec::with_capacity(OPTIONS_MAX);
         put_options(segment, self.ends[own], self.ends[peer], &mut options);
-        // The order numbers of TCP-DOOR do not fit beside a mapping; the simulator counts them nevertheless.
+        // The order numbers of TCP-DOOR do not fit together with a mapping. The simulator counts them
+        // nevertheless.
         options.truncate(OPTIONS_MAX);
         out.extend(ports.source.to_be_bytes());
         out.extend(ports.destination.to_be_bytes());

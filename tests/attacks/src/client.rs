@@ -1,4 +1,5 @@
-//! A client that seals what it likes: the handshake by the library, everything after it by hand.
+//! A client that seals arbitrary packets: the library performs the handshake, and everything after
+//! it is hand-written.
 
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
@@ -18,21 +19,21 @@ use ropewalk_runtime::seal::{Finish, Initiator, PublicKey, SecretKey, Session, T
 
 use crate::figure::Failure;
 
-/// SCTP's ports inside the seal.
+/// SCTP ports inside the sealed packets.
 const PORTS: Ports = Ports { source: PORT, destination: PORT };
-/// What one says beside the handshake: version and number of paths.
+/// Payload of the client's handshake message: version and number of paths.
 const HELLO: [u8; 2] = [1, 1];
-/// How long an answer of the handshakes is waited for, and how often.
+/// Timeout of one attempt of a handshake, and number of attempts.
 const ANSWER: Duration = Duration::from_millis(500);
 const TRIES: usize = 20;
-/// Headers of IPv4 and UDP, bytes: what links carry is counted.
+/// Headers of IPv4 and UDP, bytes, so that sizes are those on the link.
 pub const BELOW: u64 = 28;
 const OWN_TAG: u32 = 0x5eed_0001;
 const FIRST_TSN: u32 = 1000;
 const STREAMS: u16 = 1024;
 const WINDOW: u32 = 16 << 20;
 
-/// An association whose other end is honest.
+/// An association with an honest server.
 pub struct Client {
     pub socket: UdpSocket,
     session: Session,
@@ -41,17 +42,17 @@ pub struct Client {
     pub peer_tag: u32,
     /// The TSN of the next DATA chunk.
     pub tsn: u32,
-    /// Streams that the server takes.
+    /// Streams that the server accepts.
     pub streams: u16,
-    /// What has come of the server's data.
+    /// The server's data that has arrived.
     pub received: Downloaded,
 }
 
-/// The TSNs that have come.
+/// TSNs that have arrived.
 #[derive(Default)]
 pub struct Downloaded {
     pub cumulative: u32,
-    /// The largest of them, wherever it was seen.
+    /// The highest TSN seen on any socket.
     pub highest: u32,
     ahead: BTreeSet<u32>,
     pub packets: u64,
@@ -59,7 +60,7 @@ pub struct Downloaded {
 
 impl Downloaded {
     fn take(&mut self, tsn: u32) {
-        // No attack lasts for half of the number space.
+        // No attack lasts for half of the number space, so serial numbers compare correctly.
         if tsn.wrapping_sub(self.highest) < 1 << 31 {
             self.highest = tsn;
         }
@@ -73,7 +74,7 @@ impl Downloaded {
 }
 
 impl Client {
-    /// Opens an association from this address, as the owner of this key.
+    /// Opens an association from this address with this key.
     pub fn open(
         from: IpAddr,
         server: SocketAddr,
@@ -117,7 +118,7 @@ impl Client {
         self.until(theirs.tag, &echo, |chunk| (*chunk == Chunk::CookieAck).then_some(()))
     }
 
-    /// Sends a chunk until something comes that `wanted` takes.
+    /// Sends a chunk repeatedly until `wanted` accepts a received packet.
     fn until<T>(
         &mut self,
         tag: u32,
@@ -140,14 +141,14 @@ impl Client {
         self.clock.now()
     }
 
-    /// Sends a packet from the own socket on path 0.
+    /// Sends a packet from the client's own socket on path 0.
     pub fn send(&mut self, packet: &Packet) -> Result<u64, Failure> {
         let datagram = self.sealed(0, packet)?;
         self.socket.send_to(&datagram, self.server)?;
         Ok(datagram.len() as u64 + BELOW)
     }
 
-    /// Sends a packet on a path from another socket; returns its bytes as links carry it.
+    /// Sends a packet on a path from another socket. Returns its size on the link, bytes.
     pub fn send_from(
         &mut self,
         socket: &UdpSocket,
@@ -168,7 +169,7 @@ impl Client {
         Ok(out)
     }
 
-    /// The next packet that comes to the own socket before `until`.
+    /// The next packet that arrives at the client's own socket before `until`.
     pub fn receive(&mut self, until: Instant) -> Result<Option<Packet>, Failure> {
         let mut bytes = vec![0; 1 << 16];
         loop {
@@ -191,7 +192,7 @@ impl Client {
         }
     }
 
-    /// What is in a datagram of the server, wherever it was seen; its data count as received.
+    /// Opens a datagram of the server, received on any socket. Its data counts as received.
     pub fn open_datagram(&mut self, datagram: &mut [u8]) -> Option<Packet> {
         let now = self.now();
         let opened = self.session.open(now, datagram).ok()?;
@@ -213,7 +214,7 @@ impl Client {
         Some(packet)
     }
 
-    /// Behaves until `until`: answers HEARTBEATs and acknowledges every second packet.
+    /// Behaves correctly until `until`: answers HEARTBEATs and acknowledges every second packet.
     pub fn behave(&mut self, until: Instant) -> Result<(), Failure> {
         while let Some(packet) = self.receive(until)? {
             for chunk in &packet.chunks {
@@ -230,7 +231,7 @@ impl Client {
         Ok(())
     }
 
-    /// A SACK that says that everything up to `cumulative` has come.
+    /// A SACK for everything up to `cumulative`.
     pub fn sack(&self, cumulative: u32) -> Packet {
         let sack = Sack {
             cumulative: Serial32(cumulative),
@@ -257,7 +258,7 @@ impl Client {
         }
     }
 
-    /// Sends chunks in as few packets of at most `size` bytes as hold them; returns the bytes on the link.
+    /// Sends chunks in as few packets of at most `size` bytes as possible. Returns the bytes on the link.
     pub fn send_chunks(
         &mut self,
         chunks: impl Iterator<Item = Chunk>,
@@ -278,7 +279,7 @@ impl Client {
     }
 }
 
-/// The Noise handshake, tried again as long as no answer comes.
+/// The Noise handshake, repeated until an answer arrives.
 fn handshake(
     socket: &UdpSocket,
     server: SocketAddr,

@@ -1,4 +1,4 @@
-//! Connections that one key holds at an exit, and somebody else's.
+//! One key holds as many connections as it can at an exit while another client tries to connect.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
@@ -21,14 +21,14 @@ use tokio::time::timeout;
 use crate::figure::{Bound, Failure, Figure};
 use crate::victim::{Server, Setup, loopback};
 
-/// Near ends of the one key, and connections of each: more than the exit has for all.
+/// Clients with the attacker's key, and connections of each: more in total than the exit can hold.
 const CLIENTS: usize = 3;
 const CONNECTIONS_PER_CLIENT: usize = 1400;
-/// Connections that somebody else tries.
+/// Connections that the other client tries to open.
 const ATTEMPTS: usize = 20;
 const ANSWER: Duration = Duration::from_secs(15);
 
-/// A near end that speaks to the exit without programs behind it.
+/// A client of the exit without programs behind it.
 pub async fn proxy_client(
     server: &Server,
     secret: &SecretKey,
@@ -43,26 +43,26 @@ pub async fn proxy_client(
     Ok(exit.connect().await?)
 }
 
-/// A connection that the exit has made.
+/// A connection that the exit has established.
 pub async fn open_stream(client: &EstablishedConnection, target: &Destination) -> Option<Stream> {
     let wanted = async {
         let mut stream = client.connection.open(target.encode()).await.ok()?;
         stream.opened().await.ok()?;
-        // A listener there notices it.
+        // The byte tells the listener that the connection is open.
         stream.write_all(b"x").await.ok()?;
         Some(stream)
     };
     timeout(ANSWER, wanted).await.ok()?
 }
 
-/// An exit that may lead to this machine, and that takes both keys.
+/// An exit that allows connections to this machine and accepts both keys.
 pub fn exit(binary: &Path, keys: &[SecretKey; 2], wrapper: &[&str]) -> Result<Server, Failure> {
     let allow = [keys[0].public(), keys[1].public()];
     let words = &["proxy", "exit", "--allow-private"];
     Server::start(binary, &Setup { words, allow: &allow, wrapper, memory: None })
 }
 
-/// Takes connections and keeps them.
+/// Accepts connections and keeps them open.
 pub async fn sink() -> Result<SocketAddr, Failure> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
     let address = listener.local_addr()?;
@@ -101,7 +101,7 @@ async fn hold(server: &Server, keys: &[SecretKey; 2]) -> Result<(usize, usize), 
     Ok((held.len(), made.len()))
 }
 
-/// How many of somebody else's connections are made while one key holds all it can get.
+/// The share of the other client's connections that succeed while one key holds as many as it can.
 pub fn places(binary: &Path) -> Result<Figure, Failure> {
     let keys = [SecretKey::generate()?, SecretKey::generate()?];
     let server = exit(binary, &keys, &[])?;

@@ -1,4 +1,4 @@
-//! What an attack has achieved, and what it may achieve at most.
+//! The measured effect of an attack, and its bound.
 
 use std::path::Path;
 
@@ -10,11 +10,11 @@ pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 pub struct Attack {
     pub name: &'static str,
     pub run: fn(&Path) -> Result<Figure, Failure>,
-    /// Repeatable on a busy machine, and over within seconds.
+    /// Repeatable on a busy machine, and finished within seconds.
     pub cheap: bool,
 }
 
-/// Which side of the bound is the good one.
+/// Bound of a figure.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Bound {
     AtMost(f64),
@@ -28,7 +28,7 @@ pub struct Figure {
     pub unit: &'static str,
     pub value: f64,
     pub bound: Bound,
-    /// What explains it.
+    /// Details that explain the figure.
     details: Map<String, Value>,
 }
 

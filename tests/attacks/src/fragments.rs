@@ -1,4 +1,4 @@
-//! Work that a peer can make the server do: pieces of a chunk that is never complete, again and again.
+//! Work that a peer can cause at the server: repeated fragments of a chunk that is never complete.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -18,21 +18,21 @@ use crate::client::Client;
 use crate::figure::{Bound, Failure, Figure};
 use crate::victim::{Server, loopback};
 
-/// Pieces that are held first: as many as the limit of 256 KiB takes at 65 bytes each.
+/// Fragments that the server holds first: the limit of 256 KiB allows this many at 65 bytes each.
 const FRAGMENTS: u16 = 3900;
-/// User data that the chunk is said to have.
+/// Claimed length of the chunk's user data.
 const CLAIMED_LENGTH: u16 = 60_000;
-/// A datagram of repetitions, bytes, and how many of them a second: 300 kB.
+/// Size of a datagram of repeated fragments, bytes, and the interval between datagrams: 300 kB/s.
 const DATAGRAM: u32 = 60_000;
 const PERIOD: Duration = Duration::from_millis(200);
 /// Pairs of measurements, without and with the attack.
 const MEASUREMENT_PAIRS: usize = 3;
-/// Longer than a measurement takes even beside an attack that works.
+/// Longer than a measurement takes even during a successful attack.
 const MEASUREMENT_TIMEOUT: Duration = Duration::from_secs(25);
 const PACKET: u32 = 1200;
 const SEND_INTERVAL: Duration = Duration::from_millis(1);
 
-/// What a client of the command line has of the server, bit/s; 0 if it has not ended in time.
+/// Goodput of a command-line client of the server, bit/s. 0 if it has not finished in time.
 pub fn goodput(binary: &Path, server: &Server, through: SocketAddr) -> Result<f64, Failure> {
     let (_, key) = server.folder.key(&format!("client-{}.key", unused_number()))?;
     let mut command = Command::new(binary);
@@ -53,14 +53,15 @@ pub fn goodput(binary: &Path, server: &Server, through: SocketAddr) -> Result<f6
     Ok(document["goodput_bps"].as_f64().unwrap_or(0.0))
 }
 
-/// A number that no file is named by yet.
+/// A number that is not yet part of a file name.
 fn unused_number() -> u64 {
     use std::sync::atomic::AtomicU64;
     static NEXT: AtomicU64 = AtomicU64::new(0);
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
-/// Shares of goodput that are left beside an attack, in pairs; their median, and all goodputs.
+/// Share of the goodput that remains during an attack, measured in pairs. Returns the median, and
+/// all goodputs.
 pub fn shares(
     mut without: impl FnMut() -> Result<f64, Failure>,
     mut with: impl FnMut() -> Result<f64, Failure>,
@@ -89,7 +90,7 @@ fn fragment(client: &Client, offset: u16) -> Chunk {
     })))
 }
 
-/// Sends the repetitions until it is enough.
+/// Sends the repeated fragments until `stop` is set.
 fn flood(mut client: Client, stop: &AtomicBool) -> Result<(), Failure> {
     let all: Vec<Chunk> = (0..FRAGMENTS).map(|offset| fragment(&client, offset)).collect();
     client.send_chunks(all.into_iter(), PACKET, SEND_INTERVAL)?;
@@ -105,9 +106,9 @@ fn flood(mut client: Client, stop: &AtomicBool) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The goodput of somebody else, as a share of what it is without the attack.
+/// The goodput of another client during the attack, as a share of the goodput without the attack.
 pub fn repeated(binary: &Path) -> Result<Figure, Failure> {
-    // A fresh server each time: the work of one flood lasts longer than the flood.
+    // Each measurement uses a new server: the work of a flood lasts longer than the flood.
     let with = || {
         let server = Server::bench(binary)?;
         let secret = SecretKey::generate()?;

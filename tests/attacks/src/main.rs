@@ -100,7 +100,7 @@ fn run() -> Result<bool, Failure> {
                 || arguments.only.iter().any(|word| attack.name.contains(word)))
     };
     let chosen: Vec<&Attack> = ATTACKS.iter().filter(wanted).collect();
-    // Side by side, each against a server of its own, if none measures how fast something is.
+    // Attacks that do not measure speed run in parallel, each against a separate server.
     let together = if arguments.cheap { chosen.len() } else { 1 };
     let mut all_hold = true;
     for some in chosen.chunks(together.max(1)) {
@@ -149,7 +149,7 @@ fn show(
 }
 
 fn main() -> ExitCode {
-    // Connections are files here as well.
+    // Connections count as open files of this process too.
     ropewalk_apps::proxy::raise_file_limit();
     match run() {
         Ok(true) => ExitCode::SUCCESS,

@@ -1,4 +1,4 @@
-//! Names that no server of names answers, asked for at an exit.
+//! An attacker asks an exit to resolve names for which no name server answers.
 
 use std::net::{Ipv4Addr, UdpSocket};
 use std::path::Path;
@@ -16,14 +16,14 @@ use crate::exit::{exit, open_stream, proxy_client, sink};
 use crate::figure::{Bound, Failure, Figure};
 use crate::victim::{Folder, Server};
 
-/// Where the server of names is that answers for one name alone.
+/// Address of the name server that answers for one name only.
 const NAME_SERVER: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 77);
 const ANSWERED: &str = "answered.test";
 const UNANSWERED: usize = 1500;
-/// A name server's header, bytes (RFC 1035, 4.1.1).
+/// Header of a DNS message, bytes (RFC 1035, 4.1.1).
 const HEADER: usize = 12;
 
-/// Answers questions for the one name with this machine's address, until it is told to stop.
+/// Answers queries for the one name with the address of this machine, until `over` is set.
 fn serve_names(over: &AtomicBool, ignored: &AtomicUsize) -> Result<(), Failure> {
     let socket = UdpSocket::bind((NAME_SERVER, 53))?;
     socket.set_read_timeout(Some(Duration::from_millis(100)))?;
@@ -35,7 +35,7 @@ fn serve_names(over: &AtomicBool, ignored: &AtomicUsize) -> Result<(), Failure> 
             ignored.fetch_add(1, Ordering::Relaxed);
             continue;
         }
-        // The question again, and one address for an A question, none for others.
+        // Repeats the question, and adds one address for an A query.
         let end = HEADER + question[HEADER..].iter().position(|byte| *byte == 0).unwrap_or(0) + 5;
         let asks_ipv4 = question.get(end - 4..end - 2) == Some(&[0, 1][..]);
         let mut answer = question[..2].to_vec();
@@ -54,7 +54,7 @@ async fn ask(server: &Server, keys: &[SecretKey; 2]) -> Result<f64, Failure> {
     let flooder = Arc::new(proxy_client(server, &keys[0], 1).await?);
     let other = proxy_client(server, &keys[1], 2).await?;
     let honest = Destination::new(Host::Name(ANSWERED.to_owned()), port)?;
-    // The way there is good.
+    // Checks that the name resolves without the attack.
     open_stream(&other, &honest)
         .await
         .ok_or("the honest name does not resolve without the attack")?;
@@ -69,11 +69,11 @@ async fn ask(server: &Server, keys: &[SecretKey; 2]) -> Result<f64, Failure> {
     let made = open_stream(&other, &honest).await;
     let seconds = began.elapsed().as_secs_f64();
     asking.abort_all();
-    // JSON has no infinity: a minute stands for never.
+    // JSON has no infinity: 60 s means never.
     Ok(if made.is_some() { seconds } else { 60.0 })
 }
 
-/// How long somebody else waits for a name that is answered at once.
+/// How long another client waits for a name that the name server answers immediately.
 pub fn unanswered(binary: &Path) -> Result<Figure, Failure> {
     let folder = Folder::new()?;
     let resolver = folder.path().join("resolv.conf");

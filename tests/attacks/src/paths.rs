@@ -1,4 +1,4 @@
-//! What a server sends to an address that has never answered it, in bytes per byte that came from there.
+//! Bytes that a server sends to an address that has never answered, per byte received from that address.
 
 use std::net::UdpSocket;
 use std::path::Path;
@@ -20,17 +20,17 @@ use crate::victim::{Server, loopback};
 /// RFC 9000, 8.1: "an endpoint MUST limit the amount of data it sends to the unvalidated address to three times the
 /// amount of data received from that address".
 const FACTOR: f64 = 3.0;
-/// How long the server is watched after the last datagram.
+/// How long to watch the server after the last datagram.
 const WATCH: Duration = Duration::from_secs(5);
 const DOWNLOAD: Duration = Duration::from_secs(1);
 const ATTACK: Duration = Duration::from_secs(8);
 
-/// A socket at an address that never answers, and what has come to it.
+/// A socket at an address that never answers. It counts what arrives.
 struct Elsewhere {
     socket: UdpSocket,
     bytes: Arc<AtomicU64>,
     over: Arc<AtomicBool>,
-    /// The datagrams that nobody has looked at.
+    /// Received datagrams that the test has not examined.
     seen: Receiver<Vec<u8>>,
     counter: Option<JoinHandle<()>>,
 }
@@ -70,7 +70,7 @@ fn client(server: &Server) -> Result<Client, Failure> {
     Client::open(loopback(1), server.address, server.key, &secret)
 }
 
-/// Asks for bulk that has no end, and takes it for a while.
+/// Requests an endless download, and receives it for a while.
 fn download(server: &Server) -> Result<Client, Failure> {
     let mut client = client(server)?;
     let plan = MeasurementPlan {
@@ -88,7 +88,7 @@ fn download(server: &Server) -> Result<Client, Failure> {
     Ok(client)
 }
 
-/// One datagram while nothing else happens: on the path that there is or on another one, early or late. The worst.
+/// Sends a single datagram on the existing path or on another one, early or late. Returns the worst case.
 pub fn one_datagram(binary: &Path) -> Result<Figure, Failure> {
     let server = Server::bench(binary)?;
     let mut figures = Vec::new();
@@ -110,7 +110,7 @@ pub fn one_datagram(binary: &Path) -> Result<Figure, Failure> {
     worst.ok_or_else(|| "nothing was tried".into())
 }
 
-/// The same path is used from two addresses in turn, of which one does not listen.
+/// Uses the same path from two addresses in turn. One of them does not listen.
 pub fn to_and_fro(binary: &Path) -> Result<Figure, Failure> {
     let server = Server::bench(binary)?;
     let mut client = download(&server)?;
@@ -126,7 +126,7 @@ pub fn to_and_fro(binary: &Path) -> Result<Figure, Failure> {
     Ok(elsewhere.figure(sent))
 }
 
-/// One SACK from elsewhere, and silence.
+/// Sends one SACK from another address, and nothing else.
 pub fn one_sack(binary: &Path) -> Result<Figure, Failure> {
     let server = Server::bench(binary)?;
     let mut client = download(&server)?;
@@ -137,8 +137,8 @@ pub fn one_sack(binary: &Path) -> Result<Figure, Failure> {
     Ok(elsewhere.figure(sent))
 }
 
-/// SACKs from elsewhere for data that nobody there has acknowledged before. The attacker guesses as well as can be: what
-/// was sent last, and one chunk more as long as nothing follows, for that was lost on its way.
+/// Sends SACKs for new data from another address. The attacker guesses the TSN: the highest one seen, plus one for
+/// each interval without further data, because that chunk was lost.
 pub fn optimistic(binary: &Path) -> Result<Figure, Failure> {
     let server = Server::bench(binary)?;
     let mut client = download(&server)?;

@@ -1,4 +1,4 @@
-//! A sender that has nothing to send and does not go.
+//! A sender that has nothing to send and stays connected.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -16,13 +16,14 @@ use ropewalk_runtime::seal::{Allowed, SecretKey};
 use crate::figure::{Bound, Failure, Figure};
 use crate::victim::{Process, Server, loopback};
 
-/// Payload protocol identifier of the first message of a file transfer; the next ones count up.
+/// Payload protocol identifier of the first message of a file transfer. Later ones have ascending
+/// numbers.
 const PPID: u32 = 0x5257_4649;
 const ALIVE_EVERY: Duration = Duration::from_millis(300);
-/// An honest sender that has not got its turn by then will not get it.
+/// If an honest sender has not got its turn by then, it never will.
 const PATIENCE: Duration = Duration::from_secs(45);
 
-/// Says that it is alive, until it is told to stop.
+/// Sends Alive messages until `enough` is set.
 async fn stay(server: SocketAddr, target: Target, enough: Arc<AtomicBool>) -> Result<(), Failure> {
     let key = target.key.ok_or("a key")?;
     let locals: [SocketAddr; 1] = [(loopback(1), 0).into()];
@@ -46,7 +47,7 @@ async fn stay(server: SocketAddr, target: Target, enough: Arc<AtomicBool>) -> Re
     Ok(())
 }
 
-/// Seconds until an honest `send` is done.
+/// Seconds until an honest `send` has finished.
 fn honest(binary: &Path, server: &Server) -> Result<f64, Failure> {
     let file = server.folder.path().join("honest");
     std::fs::write(&file, b"a few words")?;
@@ -65,7 +66,7 @@ fn honest(binary: &Path, server: &Server) -> Result<f64, Failure> {
     Ok(if there { began.elapsed().as_secs_f64() } else { f64::INFINITY })
 }
 
-/// How long an honest sender waits for the one who only says Alive.
+/// How long an honest sender waits for a sender that only sends Alive messages.
 pub fn alive(binary: &Path) -> Result<Figure, Failure> {
     let server = Server::recv(binary)?;
     let target = Target { addresses: vec![server.address], key: Some(server.key) };
@@ -77,7 +78,7 @@ pub fn alive(binary: &Path) -> Result<Figure, Failure> {
     enough.store(true, Ordering::Relaxed);
     runtime.block_on(staying)??;
     runtime.shutdown_timeout(Duration::from_secs(1));
-    // JSON has no infinity: a minute stands for never.
+    // JSON has no infinity: 60 s means never.
     let shown = if seconds.is_finite() { seconds } else { 60.0 };
     let figure = Figure::new("an honest sender is done after", "s", shown, Bound::AtMost(40.0));
     Ok(figure.with("arrived", seconds.is_finite()))

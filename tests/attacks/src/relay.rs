@@ -1,4 +1,4 @@
-//! Somebody between a client and a server: carries datagrams with a delay, and sees each before it arrives.
+//! An attacker between a client and a server: delays datagrams, and sees each one before it arrives.
 
 use std::collections::VecDeque;
 use std::net::{SocketAddr, UdpSocket};
@@ -13,15 +13,15 @@ use crate::figure::{Bound, Failure, Figure};
 use crate::fragments::{goodput, shares};
 use crate::victim::{Server, loopback};
 
-/// One way.
+/// One-way delay.
 const DELAY: Duration = Duration::from_millis(5);
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// What is done with a datagram to the server at once, while it waits: the sockets are the client's side of the relay
-/// and somebody else's; the address is the client's.
+/// Called immediately for each datagram to the server, while the relay delays it. The sockets are the client's side
+/// of the relay and the attacker's own; the address is the client's.
 pub type OnDatagram = dyn FnMut(&[u8], &UdpSocket, SocketAddr) + Send;
 
-/// A relay for one client; it ends when this is dropped.
+/// A relay for one client. Dropping it stops the relay.
 pub struct Relay {
     pub address: SocketAddr,
     stopped: Arc<AtomicBool>,
@@ -38,7 +38,7 @@ impl Relay {
         let stopped = Arc::new(AtomicBool::new(false));
         let client = Arc::new(std::sync::Mutex::new(None));
         let mut threads = Vec::new();
-        // To the server.
+        // Direction to the server.
         let (waiting, due) = channel();
         let (known, end, near) = (client.clone(), stopped.clone(), client_socket.try_clone()?);
         threads.push(thread::spawn(move || {
@@ -52,7 +52,7 @@ impl Relay {
         }));
         let (far, end) = (server_socket.try_clone()?, stopped.clone());
         threads.push(thread::spawn(move || release(&due, &far, &end)));
-        // And back.
+        // Direction to the client.
         let (waiting, due) = channel();
         let end = stopped.clone();
         threads.push(thread::spawn(move || {
@@ -101,7 +101,7 @@ fn release(due: &Receiver<Waiting>, socket: &UdpSocket, stopped: &AtomicBool) {
     }
 }
 
-/// Remembers the newest of something.
+/// Remembers the newest items.
 pub struct Newest<T>(VecDeque<T>, usize);
 
 impl<T: PartialEq> Newest<T> {
@@ -109,7 +109,7 @@ impl<T: PartialEq> Newest<T> {
         Self(VecDeque::new(), most)
     }
 
-    /// Whether it is new.
+    /// Adds an item. Returns false if it was known.
     pub fn take(&mut self, one: T) -> bool {
         if self.0.contains(&one) {
             return false;
@@ -122,8 +122,8 @@ impl<T: PartialEq> Newest<T> {
     }
 }
 
-/// Measures the goodput of a client while copies of its datagrams arrive before them from another address, as a share of the
-/// goodput without the copies.
+/// Measures the goodput of a client while copies of its datagrams overtake them from another address, as a share of
+/// the goodput without the copies.
 pub fn early_copies(binary: &Path) -> Result<Figure, Failure> {
     let server = Server::bench(binary)?;
     let address = server.address;

@@ -1,4 +1,5 @@
-//! A forged Retry for each first datagram of a client, which arrives before the genuine answer.
+//! The attacker answers each first datagram of a client with a forged Retry, which arrives before
+//! the genuine answer.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::path::Path;
@@ -17,11 +18,11 @@ use crate::victim::Server;
 const RETRY: [u8; 2] = [3, 1];
 const TOKEN: usize = 24;
 const MAC: usize = 16;
-/// Forged ones per attempt: somebody who wants to harm, but not to flood.
+/// Maximum number of forged Retries per attempt: the attacker wants to do harm without flooding.
 const REMEMBERED: usize = 1000;
 
-/// A Retry as anybody can make it who knows the server's public key and has seen the first datagram.
-/// Each has another token, so that what the client sends next is another datagram with another MAC.
+/// A Retry that any observer of the first datagram can forge with the server's public key. Each has
+/// another token, so the client's next datagram differs and has another MAC.
 fn forge(server: &PublicKey, first: &[u8], token: u8) -> Option<Vec<u8>> {
     let named = [b"ropewalk 1 first", server.as_bytes().as_slice()].concat();
     let key = Key::new(HMAC_SHA256, digest(&SHA256, &named).as_ref());
@@ -32,7 +33,7 @@ fn forge(server: &PublicKey, first: &[u8], token: u8) -> Option<Vec<u8>> {
     Some(retry)
 }
 
-/// Seconds that a short measurement takes through the relay.
+/// Duration of a short measurement through the relay, s.
 fn seconds(
     binary: &Path,
     server: &Server,
@@ -48,7 +49,7 @@ fn seconds(
     Ok(if status.success() { began.elapsed().as_secs_f64() } else { f64::INFINITY })
 }
 
-/// By how much longer a client needs until it is connected.
+/// Additional time that a client needs to connect during the attack.
 pub fn forged(binary: &Path) -> Result<Figure, Failure> {
     let server = Server::bench(binary)?;
     let quiet = Relay::start(server.address, Box::new(|_, _, _| {}))?;
@@ -66,7 +67,7 @@ pub fn forged(binary: &Path) -> Result<Figure, Failure> {
     };
     let relay = Relay::start(server.address, Box::new(answer))?;
     let attacked = seconds(binary, &server, relay.address, "attacked.key")?;
-    // JSON has no infinity: a minute stands for never.
+    // JSON has no infinity: 60 s means never.
     let later = (attacked.min(60.0) - usual).max(0.0);
     Ok(Figure::new("later connected by", "s", later, Bound::AtMost(2.0))
         .with("seconds_usual", usual)

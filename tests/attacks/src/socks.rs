@@ -1,4 +1,4 @@
-//! Programs that begin to speak SOCKS to a near end and say no more.
+//! Programs that open a SOCKS connection to a proxy client, begin a request, and stop.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -17,7 +17,7 @@ use crate::victim::{Process, Server, free_address};
 const CLIENTS: usize = 2000;
 const PATIENCE: Duration = Duration::from_secs(40);
 
-/// Connects through the proxy to a listener; seconds until a byte has come through.
+/// Connects through the proxy to a listener. Returns the seconds until a byte has passed through.
 fn honest(socks: SocketAddr, target: SocketAddr) -> Result<f64, Failure> {
     let began = Instant::now();
     let mut stream = TcpStream::connect(socks)?;
@@ -53,7 +53,7 @@ fn start_proxy_client(
     Ok(process)
 }
 
-/// How long another program waits.
+/// How long another program waits for its connection.
 pub fn one_byte(binary: &Path) -> Result<Figure, Failure> {
     let keys = [SecretKey::generate()?, SecretKey::generate()?];
     let server = exit(binary, &keys, &[])?;

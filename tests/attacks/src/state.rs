@@ -10,19 +10,19 @@ use crate::client::Client;
 use crate::figure::{Bound, Failure, Figure};
 use crate::victim::{Server, Setup, loopback};
 
-/// A receive buffer, twice, and 64 KiB: what an association may cost, MB.
+/// Permitted cost of an association: twice the receive buffer, and 64 KiB, in MB.
 const ONE_ASSOCIATION_MB: f64 = (2.0 * (16 << 20) as f64 + 65_536.0) / 1e6;
 const MEGABYTE: f64 = 1e6;
 /// The largest step ahead that a stream sequence number can take (RFC 1982).
 const FAR_SSN: u16 = 32_767;
-/// And how far a gap block of a SACK reaches beyond the cumulative TSN.
+/// Maximum distance of a gap block of a SACK from the cumulative TSN.
 const FAR_TSN: u32 = 65_535;
 const PACKET: u32 = 1200;
 const PACE: Duration = Duration::from_micros(200);
 const ASSOCIATIONS: usize = 1000;
 const IDLE: usize = 2000;
 const GIB_IN_KIB: u64 = 1 << 20;
-/// Messages behind a hole, on as many streams as it takes.
+/// Messages after a gap, on as many streams as necessary.
 const MESSAGES: u32 = 800_000;
 
 fn client(server: &Server, number: usize) -> Result<Client, Failure> {
@@ -30,12 +30,12 @@ fn client(server: &Server, number: usize) -> Result<Client, Failure> {
     Client::open(loopback(number + 1), server.address, server.key, &secret)
 }
 
-/// Growth in MB; infinite if the server has ended.
+/// Growth in MB. Infinite if the server has ended.
 fn growth(before: u64, after: Option<u64>) -> f64 {
     after.map_or(f64::INFINITY, |after| after.saturating_sub(before) as f64 / MEGABYTE)
 }
 
-/// One whole one-byte message per stream, as far ahead as a stream sequence number can say.
+/// One complete one-byte message per stream, with the furthest possible stream sequence number.
 pub fn far_ssn(binary: &Path) -> Result<Figure, Failure> {
     let mut server = Server::recv(binary)?;
     let mut client = client(&server, 0)?;
@@ -48,7 +48,7 @@ pub fn far_ssn(binary: &Path) -> Result<Figure, Failure> {
         })
         .collect();
     let sent = client.send_chunks(chunks.iter().cloned(), PACKET, PACE)?;
-    // Once more, for those that found the socket's buffer full.
+    // Repeats chunks that were dropped because the socket's buffer was full.
     client.send_chunks(chunks.into_iter(), PACKET, PACE)?;
     let grown = growth(before, server.process.memory_settled());
     let bound = Bound::AtMost(ONE_ASSOCIATION_MB);
@@ -57,11 +57,12 @@ pub fn far_ssn(binary: &Path) -> Result<Figure, Failure> {
         .with("bytes_sent", sent))
 }
 
-/// One fragment far ahead on each of many associations; how many came about, and the bytes sent.
+/// One fragment far ahead on each of many associations. Returns the number of associations that
+/// were established, and the bytes sent.
 fn fragments(server: &mut Server) -> Result<(usize, u64), Failure> {
     let (mut clients, mut sent) = (Vec::new(), 0);
     for number in 0..ASSOCIATIONS {
-        // A server that refuses more is one that limits them.
+        // A server that refuses further associations limits them, as it should.
         let Ok(mut client) = client(server, number) else { break };
         let tsn = client.tsn.wrapping_sub(1).wrapping_add(FAR_TSN);
         let data = client.data(tsn, 0, 0, DataFlags::BEGIN, b"x");
@@ -74,7 +75,7 @@ fn fragments(server: &mut Server) -> Result<(usize, u64), Failure> {
     Ok((clients.len(), sent))
 }
 
-/// With as much memory as there is.
+/// Without a memory limit.
 pub fn far_tsn(binary: &Path) -> Result<Figure, Failure> {
     let mut server = Server::recv(binary)?;
     drop(client(&server, ASSOCIATIONS)?);
@@ -86,7 +87,7 @@ pub fn far_tsn(binary: &Path) -> Result<Figure, Failure> {
         .with("bytes_sent", sent))
 }
 
-/// With 1 GiB of address space: whether it survives.
+/// With 1 GiB of address space: does the server survive?
 pub fn far_tsn_limited(binary: &Path) -> Result<Figure, Failure> {
     let words = &["recv", "inbox"];
     let setup = Setup { words, memory: Some(GIB_IN_KIB), ..Setup::default() };
@@ -98,7 +99,7 @@ pub fn far_tsn_limited(binary: &Path) -> Result<Figure, Failure> {
         .with("bytes_sent", sent))
 }
 
-/// One-byte messages that wait for the first of their stream.
+/// One-byte messages that must wait for the first message of their stream.
 pub fn one_byte(binary: &Path) -> Result<Figure, Failure> {
     let mut server = Server::recv(binary)?;
     let mut client = client(&server, 0)?;
@@ -118,7 +119,7 @@ pub fn one_byte(binary: &Path) -> Result<Figure, Failure> {
         .with("bytes_sent", sent))
 }
 
-/// Associations that are up and say nothing.
+/// Idle associations.
 pub fn idle(binary: &Path) -> Result<Figure, Failure> {
     let mut server = Server::recv(binary)?;
     drop(client(&server, IDLE)?);

@@ -1,4 +1,4 @@
-//! The `ropewalk` that is attacked: a process with a key and an address of its own.
+//! The attacked `ropewalk`: a process with its own key and address.
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
@@ -12,15 +12,16 @@ use ropewalk_runtime::seal::{PublicKey, SecretKey};
 
 use crate::figure::Failure;
 
-/// How long a process may take until it listens.
+/// Maximum time until a process listens.
 const START_TIMEOUT: Duration = Duration::from_secs(20);
-/// Memory that has not grown for so long grows no further; it is not waited for longer than the second.
+/// Memory counts as settled after it has not grown for the first time, or after the second at the
+/// latest.
 const STABLE_TIME: Duration = Duration::from_millis(1500);
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(15);
-/// Growth that counts, bytes.
+/// Minimum growth that counts, bytes.
 const GROWTH_MIN: u64 = 100_000;
 
-/// A folder that is removed with this.
+/// A directory that is removed when this is dropped.
 pub struct Folder(PathBuf);
 
 impl Folder {
@@ -63,7 +64,7 @@ impl Drop for Process {
 }
 
 impl Process {
-    /// Resident bytes; none if it has ended.
+    /// Resident memory, bytes. `None` if the process has ended.
     pub fn memory(&mut self) -> Option<u64> {
         if !matches!(self.0.try_wait(), Ok(None)) {
             return None;
@@ -72,7 +73,7 @@ impl Process {
         Some(text.split(' ').nth(1)?.parse::<u64>().ok()? * 4096)
     }
 
-    /// Resident bytes as soon as they grow no further; none if the process ends.
+    /// Resident memory once it stops growing, bytes. `None` if the process ends.
     pub fn memory_settled(&mut self) -> Option<u64> {
         let (began, mut grown, mut most) = (Instant::now(), Instant::now(), 0);
         while grown.elapsed() < STABLE_TIME && began.elapsed() < SETTLE_TIMEOUT {
@@ -86,7 +87,7 @@ impl Process {
     }
 }
 
-/// What runs, and where.
+/// A running server.
 pub struct Server {
     pub process: Process,
     pub key: PublicKey,
@@ -94,16 +95,16 @@ pub struct Server {
     pub folder: Folder,
 }
 
-/// How it is started.
+/// Options for starting a server.
 #[derive(Default)]
 pub struct Setup<'a> {
-    /// The words before `--key` and `--listen`.
+    /// Arguments before `--key` and `--listen`.
     pub words: &'a [&'a str],
-    /// Public keys that it takes; none: everybody's.
+    /// Public keys that it accepts. Empty to accept all.
     pub allow: &'a [PublicKey],
-    /// Most virtual memory, KiB.
+    /// Limit of virtual memory, KiB.
     pub memory: Option<u64>,
-    /// What runs it: words in front of the command.
+    /// A wrapper command, which precedes the binary.
     pub wrapper: &'a [&'a str],
 }
 
@@ -135,7 +136,7 @@ impl Server {
         Ok(Self { process, key: secret.public(), address, folder })
     }
 
-    /// `recv` into a folder of its own.
+    /// `recv` into a new directory.
     pub fn recv(binary: &Path) -> Result<Self, Failure> {
         Self::start(binary, &Setup { words: &["recv", "inbox"], ..Setup::default() })
     }
@@ -145,18 +146,18 @@ impl Server {
         Self::start(binary, &Setup { words: &["bench", "serve"], ..Setup::default() })
     }
 
-    /// The words by which a client of the command line reaches it, perhaps through something else.
+    /// Arguments with which a command-line client reaches the server, possibly through a relay.
     pub fn reach(&self, through: SocketAddr) -> [String; 4] {
         ["--to", &through.to_string(), "--peer", &self.key.to_string()].map(str::to_owned)
     }
 }
 
-/// An address of loopback that nobody has bound.
+/// A free UDP address of the loopback interface.
 pub fn free_address() -> Result<SocketAddr, Failure> {
     Ok(UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?)
 }
 
-/// One of many addresses of loopback.
+/// One of many addresses of the loopback interface.
 pub fn loopback(number: usize) -> IpAddr {
     let [high, low] = ((number % 60_000) as u16).to_be_bytes();
     Ipv4Addr::new(127, 9, high, low.clamp(1, 254)).into()

@@ -14,19 +14,19 @@ use crate::Failure;
 use crate::echo_tracker::EchoTracker;
 use crate::options::CommandOptions;
 
-/// Messages on their way at most.
+/// Maximum number of messages without an echo.
 const OUTSTANDING: usize = 300;
-/// Between one message and the next.
+/// Pause between messages.
 const SEND_PAUSE: Duration = Duration::from_millis(8);
-/// An association whose peer has been killed is silent for good, and only a user can know that it has waited enough.
+/// An association whose peer was killed stays silent. Only the user of the association can decide how long to wait.
 const SILENCE_LIMIT: Duration = Duration::from_secs(20);
 const RECONNECT_PAUSE: Duration = Duration::from_millis(500);
 const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 
-/// With `--defect`, one message in so many is changed: the check is to find it.
+/// With `--defect`, one of this many messages is changed. The check must find it.
 const DEFECT_EVERY: u64 = 50;
 
-/// The same with one bit changed.
+/// The same bytes with one bit changed.
 fn changed(bytes: &Bytes) -> Bytes {
     let mut bytes = bytes.to_vec();
     if let Some(last) = bytes.last_mut() {
@@ -73,11 +73,11 @@ pub async fn run(options: &CommandOptions) -> Result<(), Failure> {
         let _ = tokio::io::stdin().read_to_end(&mut rest).await;
         ended.send_replace(true);
     });
-    // Of this process and no other, so that an echo cannot be taken for one of an earlier process.
+    // Unique to this process, so that an echo for an earlier process is recognised.
     let mut connection = SystemTime::now().duration_since(UNIX_EPOCH)?.as_nanos() as u64;
     loop {
         connection += 1;
-        // Fresh sockets, as a program has that was started again.
+        // New sockets, as after a restart of the program.
         let endpoint = Endpoint::open(options.connecting()?)?;
         let Ok(association) = endpoint.connect(&target).await else {
             if *ending.borrow() {
@@ -97,7 +97,7 @@ pub async fn run(options: &CommandOptions) -> Result<(), Failure> {
     }
 }
 
-/// One association and what it owes us.
+/// One association and its missing echoes.
 #[derive(Clone)]
 struct Client {
     association: Arc<Association>,
@@ -117,7 +117,8 @@ impl Client {
         println!("{line}");
     }
 
-    /// Until all is over, or the association is. Whether all is over.
+    /// Sends and receives until the test or the association ends. Returns true if the test has
+    /// ended.
     async fn exchange(&self, ending: watch::Receiver<bool>) -> bool {
         let sender = self.clone();
         let sending = tokio::spawn(async move { sender.send(ending).await });
@@ -150,7 +151,7 @@ impl Client {
         }
     }
 
-    /// Takes echoes. Whether all have come and no more are to be asked for.
+    /// Receives echoes. Returns true if all have arrived and sending has ended.
     async fn receive(&self, sending: &tokio::task::JoinHandle<()>) -> bool {
         let (mut last_echo, mut last_report, mut counted) = (Instant::now(), Instant::now(), 0);
         loop {
@@ -185,7 +186,7 @@ impl Client {
         }
     }
 
-    /// Says how many echoes have come since the last time.
+    /// Prints the number of echoes since the last report.
     fn count(&self, before: u64) -> u64 {
         let now = self.echo_tracker().echoed;
         println!("{}", json!({"event": "count", "echoed": now - before}));

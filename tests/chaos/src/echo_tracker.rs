@@ -1,10 +1,10 @@
-//! Messages whose echo has not come yet.
+//! Tracks messages whose echo has not arrived.
 
 use std::collections::{BTreeSet, VecDeque};
 
 use crate::pattern::{Label, ORDERED_STREAMS};
 
-/// Of one association.
+/// The tracker of one association.
 pub struct EchoTracker {
     connection: u64,
     next: u64,
@@ -34,10 +34,10 @@ impl EchoTracker {
         label
     }
 
-    /// Something has come back.
+    /// Checks an echo.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// A description of the violation.
     pub fn take(&mut self, stream: u16, bytes: &[u8]) -> Result<(), String> {
         let label = Label::of(bytes).ok_or("a message that is too short")?;
         if label.connection != self.connection {

@@ -8,7 +8,7 @@ use ropewalk_runtime::seal::{Allowed, PublicKey, SecretKey};
 
 use crate::Failure;
 
-/// Options by name, in their order; values that are lists are taken apart.
+/// Options by name, in order. Lists are split into their values.
 pub struct CommandOptions(Vec<(String, String)>);
 
 impl CommandOptions {
@@ -25,7 +25,7 @@ impl CommandOptions {
         self.0.iter().filter(move |(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
-    /// Whether an option is there.
+    /// Whether an option is present.
     pub fn has(&self, name: &str) -> bool {
         self.all(name).next().is_some()
     }
@@ -47,14 +47,14 @@ impl CommandOptions {
         Ok(self.one("--peer")?.parse()?)
     }
 
-    /// For `serve`.
+    /// Options of an endpoint for `serve`.
     pub fn listening(&self) -> Result<Options, Failure> {
         let allowed = self.one("--allow")?.parse::<PublicKey>()?;
         let options = Options::listening(&self.addresses("--listen")?);
         Ok(options.sealed(self.secret()?, Allowed::Keys([allowed].into())))
     }
 
-    /// For `run`: one socket for each interface.
+    /// Options of an endpoint for `run`: one socket per interface.
     pub fn connecting(&self) -> Result<Options, Failure> {
         let mut options = Options::connecting(&[]);
         let on = |name: &str| BindAddress {

@@ -1,10 +1,10 @@
-//! Messages that can be recognised: each holds its number, and bytes that follow from it.
+//! Self-identifying messages: each contains its number and bytes derived from it.
 
 use bytes::Bytes;
 
-/// Streams with ordered messages; unordered ones go on the next.
+/// Number of streams with ordered messages. The next stream carries unordered ones.
 pub const ORDERED_STREAMS: u16 = 4;
-/// One message in so many is larger than a packet.
+/// One of this many messages is larger than a packet.
 const LARGE_EVERY: u64 = 16;
 const HEADER: usize = 16;
 
@@ -15,7 +15,7 @@ pub struct Label {
     pub number: u64,
 }
 
-/// The next of a sequence that looks random (SplitMix64).
+/// The next value of a pseudo-random sequence (SplitMix64).
 const fn mix(state: u64) -> u64 {
     let z = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -24,7 +24,7 @@ const fn mix(state: u64) -> u64 {
 }
 
 impl Label {
-    /// The stream that it travels on, and whether unordered.
+    /// The stream of the message, and whether it is unordered.
     pub const fn stream(self) -> (u16, bool) {
         let at = (self.number % (ORDERED_STREAMS as u64 + 1)) as u16;
         (at, at == ORDERED_STREAMS)
@@ -46,7 +46,7 @@ impl Label {
         bytes.into()
     }
 
-    /// What a message says that it is.
+    /// The label that a message carries.
     pub fn of(bytes: &[u8]) -> Option<Self> {
         let (connection, rest) = bytes.split_first_chunk()?;
         let number = rest.first_chunk()?;

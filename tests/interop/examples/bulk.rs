@@ -1,5 +1,5 @@
-//! Bulk over real sockets without sealing, for figures beside those of other stacks:
-//! `bulk receive BUFFER ADDRESS,...` and `bulk send SECONDS OWN,... THEIRS,...`. Port 9899.
+//! Bulk transfer over real sockets without sealing, for comparison with other stacks: `bulk receive
+//! BUFFER ADDRESS,...` and `bulk send SECONDS OWN,... THEIRS,...`. Port 9899.
 
 #![allow(clippy::disallowed_methods, reason = "what is measured is real time")]
 
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use ropewalk_runtime::endpoint::{Endpoint, Options, PORT, Target};
 
-/// What comes so soon after the first byte is not counted.
+/// Data in this time after the first byte is not counted.
 const WARMUP: Duration = Duration::from_secs(5);
 const MESSAGE: usize = 1400;
 
@@ -65,6 +65,6 @@ async fn send(seconds: f64, own: &str, theirs: &str) {
         association.send(0, 0, message.clone()).await.expect("taken");
     }
     association.abort();
-    // The ABORT is to leave before the process does.
+    // The ABORT must leave before the process exits.
     tokio::time::sleep(Duration::from_millis(300)).await;
 }

@@ -1,4 +1,4 @@
-//! Captures, read by a dissector that others wrote (tshark).
+//! Captures, read by an independent dissector (tshark).
 
 #![expect(clippy::disallowed_methods, reason = "waits for a program that tells only by its file")]
 
@@ -12,19 +12,19 @@ use std::time::Duration;
 use crate::Missing;
 use crate::hosts::{Hosts, Side};
 
-/// A capture that runs.
+/// A running capture.
 #[derive(Debug)]
 pub struct Capture {
     child: Child,
     file: PathBuf,
 }
 
-/// What the dissector says of it.
+/// The dissector's report.
 #[derive(Debug)]
 pub struct Dissection {
     /// SCTP packets.
     pub packets: usize,
-    /// Those that it finds malformed, or whose checksum is wrong: a line each.
+    /// One line per packet that is malformed or has a wrong checksum.
     pub wrong: Vec<String>,
     /// The source and the types of the chunks of each packet over IPv4, in order.
     pub chunks: Vec<(String, Vec<u8>)>,
@@ -42,18 +42,19 @@ impl Dissection {
 }
 
 impl Capture {
-    /// Begins to record all packets of UDP, and of SCTP without UDP, that pass at a host's interfaces; returns when it does.
+    /// Starts to capture all packets of UDP, and of SCTP without UDP, at a host's interfaces. Returns once the
+    /// capture runs.
     ///
     /// # Errors
-    /// If tshark is not there.
+    /// If tshark is not installed.
     ///
     /// # Panics
-    /// If it is there and cannot capture.
+    /// If it is installed and cannot capture.
     pub fn start(hosts: &Hosts, side: Side, file: &Path) -> Result<Self, Missing> {
         let missing = |e| Missing(format!("tshark: {e}"));
         Command::new("tshark").arg("--version").stdout(Stdio::null()).status().map_err(missing)?;
         let mut command = Command::new("dumpcap");
-        // Small blocks: what is there is written at once.
+        // Small blocks are written to the file without delay.
         let filter = "udp or ip proto 132 or ip6 proto 132";
         command.args(["-q", "-p", "-i", "any", "-f", filter, "-B", "16", "-w"]).arg(file);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
@@ -64,12 +65,13 @@ impl Capture {
             let more = stderr.read_line(&mut said).expect("its words");
             assert!(more > 0, "dumpcap does not capture: {said}");
         }
-        // It writes to a pipe that nobody reads from now on; few words are left to say.
+        // Keep the pipe open although nothing reads it from now on: dumpcap writes only a few more
+        // lines.
         child.stderr = Some(stderr.into_inner());
         Ok(Self { child, file: file.to_owned() })
     }
 
-    /// Ends it; what the dissector says of packets from or to these UDP ports.
+    /// Ends the capture. Returns the dissector's report on packets from or to these UDP ports.
     ///
     /// # Panics
     /// If the dissector fails.
@@ -99,7 +101,7 @@ impl Capture {
         let text = String::from_utf8_lossy(&ended.stdout);
         let wrong = text.lines().filter(|line| {
             let mut parts = line.split('|').skip(1);
-            // 1 is a good checksum.
+            // 1 means a good checksum.
             let good = parts.next() == Some("1");
             !good || parts.next() != Some("")
         });
@@ -122,7 +124,8 @@ impl Capture {
         Dissection { packets: text.lines().count(), wrong, chunks, longest, non_renegable }
     }
 
-    /// Waits until it writes no more: what still waits for it when it is told to end is lost. It writes twice a second.
+    /// Waits until the file stops growing, because packets that are still buffered at the end are lost. dumpcap
+    /// writes twice a second.
     fn settle(&self) {
         let size = || fs::metadata(&self.file).map_or(0, |file| file.len());
         let mut before = None;
@@ -132,7 +135,7 @@ impl Capture {
         }
     }
 
-    /// Has it write what it has, and waits until it did.
+    /// Stops dumpcap and waits until it has written the file.
     fn end(&mut self) {
         if matches!(self.child.try_wait(), Ok(None)) {
             let id = self.child.id().to_string();

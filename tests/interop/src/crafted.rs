@@ -1,5 +1,5 @@
-//! A hand-written end of an association: it sends the packets that a test makes, from whichever of its addresses
-//! the test names, and keeps no rules.
+//! A hand-written end of an association: it sends the packets that a test makes, from any of its addresses, and
+//! enforces no rules.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -11,21 +11,21 @@ use ropewalk_engine::sctp::{Chunk, Data, DataFlags, Init, Packet};
 use tokio::net::UdpSocket;
 use tokio::time::{Instant, sleep, timeout_at};
 
-/// Long enough for an answer on one machine that has other work.
+/// Long enough for an answer on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long it is waited for what must not come.
+/// How long to wait for packets that must not arrive.
 pub const SILENCE: Duration = Duration::from_millis(400);
 
-/// A packet that came.
+/// A received packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Came {
-    /// To which of our addresses.
+    /// Index of our address that received it.
     pub to: usize,
-    /// From where.
+    /// Its source.
     pub from: SocketAddr,
-    /// Between which SCTP ports.
+    /// Its SCTP ports.
     pub ports: Ports,
-    /// What.
+    /// The packet.
     pub packet: Packet,
 }
 
@@ -33,7 +33,7 @@ pub struct Came {
 #[derive(Debug)]
 pub struct Crafted {
     sockets: Vec<UdpSocket>,
-    /// Where packets go.
+    /// Destination of packets.
     pub peer: SocketAddr,
     /// SCTP ports of packets to the peer.
     pub ports: Ports,
@@ -46,7 +46,7 @@ pub struct Crafted {
 }
 
 impl Crafted {
-    /// An end at these addresses.
+    /// Creates an end at these addresses.
     ///
     /// # Panics
     /// If one cannot be bound.
@@ -58,15 +58,15 @@ impl Crafted {
         Self { sockets, peer, ports, own_tag: 0, peer_tag: 0, next_tsn: 1000 }
     }
 
-    /// Where a socket is bound.
+    /// The address to which a socket is bound.
     ///
     /// # Panics
-    /// If there is none.
+    /// If there is no such socket.
     pub fn address(&self, of: usize) -> SocketAddr {
         self.sockets[of].local_addr().expect("it is bound")
     }
 
-    /// Sends a packet of one chunk under the peer's tag.
+    /// Sends a packet of one chunk with the peer's tag.
     ///
     /// # Panics
     /// If the system refuses.
@@ -84,7 +84,7 @@ impl Crafted {
         self.sockets[from].send_to(&bytes, self.peer).await.expect("sent");
     }
 
-    /// An INIT with a tag of its own, which becomes ours, and these addresses.
+    /// An INIT with this tag, which becomes ours, and these addresses.
     pub fn init(&mut self, tag: u32, addresses: &[IpAddr]) -> Init {
         self.own_tag = tag;
         self.next_tsn = tag.wrapping_mul(3);
@@ -99,10 +99,10 @@ impl Crafted {
         }
     }
 
-    /// Sets an association up from one address; the peer's INIT ACK.
+    /// Sets up an association from one address. Returns the peer's INIT ACK.
     ///
     /// # Panics
-    /// If it does not come about.
+    /// If it is not established.
     pub async fn open(&mut self, from: usize, tag: u32, addresses: &[IpAddr]) -> Init {
         let init = self.init(tag, addresses);
         let asked = Packet::of(0, Chunk::Init(Box::new(init)));
@@ -116,10 +116,10 @@ impl Crafted {
         both.0.clone()
     }
 
-    /// Answers an INIT with that initiate tag from one address, and sets the association up.
+    /// Answers an INIT with this initiate tag from one address, and sets up the association.
     ///
     /// # Panics
-    /// If it does not come about.
+    /// If it is not established.
     pub async fn accept(&mut self, from: usize, tag: u32, initiate_tag: u32) {
         let init = self.init(tag, &[]);
         self.peer_tag = initiate_tag;
@@ -145,10 +145,10 @@ impl Crafted {
         })
     }
 
-    /// The next packet, whatever it is; none if nothing comes in time.
+    /// The next packet of any kind. `None` if none arrives in time.
     ///
     /// # Panics
-    /// If it is no packet.
+    /// If a datagram is not a valid packet.
     pub async fn next_within(&self, time: Duration) -> Option<Came> {
         self.next_until(Instant::now() + time).await
     }
@@ -172,15 +172,15 @@ impl Crafted {
         Some(Came { to, from, ports, packet })
     }
 
-    /// The next packet that has such a chunk first. HEARTBEATs are answered meanwhile.
+    /// The next packet whose first chunk is `wanted`. Answers HEARTBEATs meanwhile.
     ///
     /// # Panics
-    /// If none comes.
+    /// If no such packet arrives.
     pub async fn wait_for(&self, wanted: impl Fn(&Chunk) -> bool) -> Came {
         self.wait_within(PATIENCE, wanted).await.expect("the packet that is waited for")
     }
 
-    /// As [`Crafted::wait_for`]; none if none comes in time.
+    /// As [`Crafted::wait_for`], but returns `None` if no such packet arrives in time.
     pub async fn wait_within(
         &self,
         time: Duration,
@@ -196,7 +196,7 @@ impl Crafted {
         }
     }
 
-    /// What no end that lives leaves unanswered.
+    /// Answers HEARTBEATs, as every live end must.
     async fn answer(&self, came: &Came) {
         for chunk in &came.packet.chunks {
             if let Chunk::Heartbeat(info) = chunk {

@@ -1,4 +1,4 @@
-//! Two hosts: network namespaces without a name, joined by links of their own subnets.
+//! Two hosts: unnamed network namespaces, joined by links with a subnet each.
 
 use std::fs::File;
 use std::io;
@@ -13,17 +13,17 @@ use serde_json::Value;
 
 use crate::Missing;
 
-/// One of the two.
+/// One of the two hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// Where Ropewalk runs.
+    /// The host of Ropewalk.
     Ours,
-    /// Where the other stack runs.
+    /// The host of the other stack.
     Theirs,
 }
 
 impl Side {
-    /// Last part of its addresses.
+    /// Last byte of its addresses.
     const fn number(self) -> u8 {
         match self {
             Self::Ours => 1,
@@ -39,7 +39,8 @@ impl Side {
     }
 }
 
-/// Two hosts and the links between them. All of it is gone with this and with the processes inside.
+/// Two hosts and the links between them. They disappear when this is dropped and the processes
+/// inside have ended.
 #[derive(Debug)]
 pub struct Hosts {
     ours: File,
@@ -51,10 +52,10 @@ impl Hosts {
     /// Two hosts with `links` links.
     ///
     /// # Errors
-    /// If the system has no namespaces for us.
+    /// If the system does not provide namespaces.
     ///
     /// # Panics
-    /// If it has, but links cannot be made.
+    /// If links cannot be created.
     pub fn new(links: u8) -> Result<Self, Missing> {
         let hosts = Self { ours: namespace()?, theirs: namespace()?, links };
         for side in [Side::Ours, Side::Theirs] {
@@ -78,7 +79,8 @@ impl Hosts {
         Ok(hosts)
     }
 
-    /// The system looks after new links once a second; what is sent before is lost.
+    /// Waits until a new link works. The system activates new links once a second, and earlier
+    /// packets are lost.
     fn await_link(&self, link: u8) {
         let is_up = |side| {
             let mut command = Command::new("ip");
@@ -109,7 +111,7 @@ impl Hosts {
         self.addresses(side).into_iter().map(|ip| SocketAddr::new(ip, port)).collect()
     }
 
-    /// Does something on a host, on a thread of its own that lives there.
+    /// Runs `what` on a host, in a new thread there.
     ///
     /// # Panics
     /// If the host cannot be entered, or `what` panics.
@@ -125,11 +127,11 @@ impl Hosts {
         self.inside(side, || command.spawn())
     }
 
-    /// Lets nothing through a link any more, either way, without a word to anybody: frames go to a
-    /// hardware address that nobody has.
+    /// Silently drops all packets of a link in both directions: frames go to an unused hardware
+    /// address.
     ///
     /// # Panics
-    /// If that cannot be done.
+    /// If that fails.
     pub fn cut(&self, link: u8) {
         for side in [Side::Ours, Side::Theirs] {
             let to = side.other().number();
@@ -139,10 +141,10 @@ impl Hosts {
         }
     }
 
-    /// Lets a link be what it was.
+    /// Restores a link after [`Hosts::cut`].
     ///
     /// # Panics
-    /// If that cannot be done.
+    /// If that fails.
     pub fn mend(&self, link: u8) {
         for side in [Side::Ours, Side::Theirs] {
             let to = side.other().number();
@@ -150,20 +152,20 @@ impl Hosts {
         }
     }
 
-    /// Takes a link out of use at both sides: its interfaces are down, and their IPv6 addresses are gone.
+    /// Takes a link down on both sides: its interfaces are down, and their IPv6 addresses are removed.
     ///
     /// # Panics
-    /// If that cannot be done.
+    /// If that fails.
     pub fn unplug(&self, link: u8) {
         for side in [Side::Ours, Side::Theirs] {
             self.ip(side, &format!("link set v{link} down")).expect("ip link");
         }
     }
 
-    /// Puts a link into use again.
+    /// Brings a link up again.
     ///
     /// # Panics
-    /// If that cannot be done.
+    /// If that fails.
     pub fn plug_in(&self, link: u8) {
         for side in [Side::Ours, Side::Theirs] {
             self.ip(side, &format!("link set v{link} up")).expect("ip link");
@@ -171,18 +173,18 @@ impl Hosts {
         self.await_link(link);
     }
 
-    /// Takes the IPv4 address of a link away from a side.
+    /// Removes the IPv4 address of a link from one side.
     ///
     /// # Panics
-    /// If that cannot be done.
+    /// If that fails.
     pub fn remove_address(&self, side: Side, link: u8) {
         self.change_address("del", side, link);
     }
 
-    /// Gives the address back.
+    /// Restores the address.
     ///
     /// # Panics
-    /// If that cannot be done.
+    /// If that fails.
     pub fn add_address(&self, side: Side, link: u8) {
         self.change_address("add", side, link);
     }
@@ -193,10 +195,10 @@ impl Hosts {
         self.ip(side, &line).expect("ip address");
     }
 
-    /// Bytes that a link has carried so far, both ways.
+    /// Total bytes that a link has carried in both directions.
     ///
     /// # Panics
-    /// If the system does not tell.
+    /// If the system does not report them.
     pub fn carried(&self, link: u8) -> u64 {
         let mut command = Command::new("ip");
         command.args(["-json", "-statistics", "link", "show", "dev", &format!("v{link}")]);
@@ -226,7 +228,7 @@ impl Hosts {
     }
 }
 
-/// Does something in a namespace, on a thread of its own.
+/// Runs `what` in a namespace, in a new thread.
 pub(crate) fn inside<T: Send>(namespace: &File, what: impl FnOnce() -> T + Send) -> T {
     thread::scope(|scope| {
         let there = scope.spawn(|| {
@@ -237,7 +239,7 @@ pub(crate) fn inside<T: Send>(namespace: &File, what: impl FnOnce() -> T + Send)
     })
 }
 
-/// A network namespace that is there for as long as somebody holds it or lives in it.
+/// A network namespace. It exists while a file descriptor or a process refers to it.
 pub(crate) fn namespace() -> Result<File, Missing> {
     let made = thread::spawn(|| {
         unshare(CloneFlags::CLONE_NEWNET).map_err(io::Error::from)?;
@@ -247,7 +249,7 @@ pub(crate) fn namespace() -> Result<File, Missing> {
     made.map_err(|e| Missing(format!("network namespaces (run it as root): {e}")))
 }
 
-/// By which other processes find it.
+/// The path by which other processes find a namespace.
 pub(crate) fn path_of(namespace: &File) -> PathBuf {
     PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), namespace.as_raw_fd()))
 }

@@ -1,8 +1,8 @@
-//! What tests against other people's stacks share: two hosts joined by links, peers as processes,
-//! messages whose every byte is known, and captures that an independent dissector reads.
+//! Shared parts of the tests against other stacks: two hosts joined by links, peers as processes,
+//! messages with known contents, and captures that an independent dissector reads.
 //!
-//! Whatever the machine lacks (privileges, a library, a tool) is a [`Missing`], and the test says so
-//! and ends.
+//! If the machine lacks something (privileges, a library, a tool), the result is a [`Missing`]. The
+//! test then reports it and passes.
 
 pub mod capture;
 pub mod crafted;
@@ -26,7 +26,7 @@ impl fmt::Display for Missing {
 
 impl std::error::Error for Missing {}
 
-/// Ends the test with a word if something is missing.
+/// Ends the test with a note if something is missing.
 #[macro_export]
 macro_rules! or_skip {
     ($what:expr) => {

@@ -1,4 +1,4 @@
-//! Ropewalk's end of a test: messages out, messages in, each byte compared.
+//! Ropewalk's end of a test: sends and receives messages, and compares each byte.
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -13,14 +13,14 @@ use ropewalk_runtime::endpoint::{
 use crate::hosts::{Hosts, Side};
 use crate::pattern::{self, Checker};
 
-/// What messages of the tests say that they are.
+/// Payload protocol identifier of the tests' messages.
 pub const PPID: u32 = 1000;
 
-/// No test takes longer.
+/// Maximum duration of a test.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 impl Hosts {
-    /// Runs `what` on our host, where a task may open sockets and wait.
+    /// Runs `what` on our host, in a runtime in which it may open sockets and wait.
     ///
     /// # Panics
     /// If it takes longer than a minute, or panics.
@@ -36,19 +36,19 @@ impl Hosts {
         self.inside(side, || run(what))
     }
 
-    /// Options of an endpoint on our first links.
+    /// Options of an endpoint on the first `links` links.
     pub fn options(&self, links: usize) -> Options {
         Options::connecting(&self.sockets(Side::Ours, PORT)[..links])
     }
 
-    /// The other end, on the first links.
+    /// The other end, on the first `links` links.
     pub fn target(&self, links: usize) -> Target {
         Target { addresses: self.sockets(Side::Theirs, PORT)[..links].to_vec(), key: None }
     }
 }
 
-/// Opens an endpoint. A process that another test is just starting has copies of all our sockets until its program begins,
-/// also of those that we have closed: an address in use is tried again for a while.
+/// Opens an endpoint. While another test starts a process, that process has copies of all our sockets, including
+/// closed ones, until its program begins. If an address is in use, this function therefore tries again for a while.
 ///
 /// # Panics
 /// If it cannot be opened.
@@ -64,27 +64,27 @@ pub async fn open(options: Options) -> Endpoint {
     panic!("an address is in use for five seconds: {options:?}");
 }
 
-/// Runs this in a runtime of its own.
+/// Runs `what` in a new runtime.
 pub(crate) fn run<T>(what: impl AsyncFnOnce() -> T) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let patient = async { tokio::time::timeout(PATIENCE, what()).await };
     runtime.expect("a runtime").block_on(patient).expect("done within a minute")
 }
 
-/// Opens an association over the first links.
+/// Opens an association over the first `links` links.
 ///
 /// # Panics
-/// If it does not come about.
+/// If it is not established.
 pub async fn connect(hosts: &Hosts, links: usize) -> (Endpoint, Association) {
     let endpoint = open(hosts.options(links)).await;
     let association = endpoint.connect(&hosts.target(links)).await.expect("an association");
     (endpoint, association)
 }
 
-/// Waits until all paths are confirmed. A short transfer may be over before, on a busy machine.
+/// Waits until all paths are confirmed. On a busy machine, a short transfer may end earlier.
 ///
 /// # Panics
-/// If they are not within ten seconds.
+/// If they are not confirmed within ten seconds.
 pub async fn all_paths(association: &Association) {
     for _ in 0..1000 {
         if association.paths().iter().all(|status| *status == PathStatus::Active) {
@@ -98,7 +98,7 @@ pub async fn all_paths(association: &Association) {
 /// As [`connect`], with these rules.
 ///
 /// # Panics
-/// If it does not come about.
+/// If it is not established.
 pub async fn connect_as(
     hosts: &Hosts,
     links: usize,
@@ -113,7 +113,7 @@ pub async fn connect_as(
 /// As [`connect`], between these SCTP ports.
 ///
 /// # Panics
-/// If it does not come about.
+/// If it is not established.
 pub async fn connect_with_ports(
     hosts: &Hosts,
     links: usize,
@@ -128,16 +128,16 @@ pub async fn connect_with_ports(
 /// pion's SCTP port, which it uses at both ends.
 const PION: u16 = 5000;
 
-/// Listens on the first links, on our own SCTP port and on pion's.
+/// Listens on the first `links` links, on our own SCTP port and on pion's.
 ///
 /// # Panics
-/// If the port is taken.
+/// If the port is in use.
 pub async fn listen(hosts: &Hosts, links: usize) -> Endpoint {
     let options = Options { listen: true, ..hosts.options(links) }.on_sctp_ports(&[PORT, PION]);
     open(options).await
 }
 
-/// The changes of its own and the peer's addresses that an association reports until it ends.
+/// Changes of own and peer addresses that an association reports until it ends.
 pub async fn address_changes(association: &Association) -> Vec<AddressChange> {
     let mut changes = Vec::new();
     while let Some(event) = association.next_path_event().await {
@@ -148,11 +148,11 @@ pub async fn address_changes(association: &Association) -> Vec<AddressChange> {
     changes
 }
 
-/// Sends back what comes, on the stream that it came on, until the association ends; how many bytes
-/// came.
+/// Returns each message on the stream on which it arrived, until the association ends. Returns the
+/// number of bytes.
 ///
 /// # Panics
-/// If the association does not take them.
+/// If the association does not accept a message.
 pub async fn echo(association: &Association) -> usize {
     let mut came = 0;
     while let Some(Received { stream, ppid, bytes, .. }) = association.receive().await {
@@ -165,29 +165,29 @@ pub async fn echo(association: &Association) -> usize {
 /// Sends `total` bytes as messages of `length` over the streams in turn.
 ///
 /// # Panics
-/// If the association does not take them.
+/// If the association does not accept a message.
 pub async fn send(association: &Association, total: usize, length: usize, streams: u16) {
     for (stream, bytes) in pattern::messages(total, length, streams) {
         association.send(stream, PPID, bytes).await.expect("taken");
     }
 }
 
-/// Receives until `total` bytes have come, or the association has ended.
+/// Receives until `total` bytes have arrived, or the association has ended.
 ///
 /// # Panics
-/// If something that comes is not what it should be.
+/// If a message is not as expected.
 pub async fn receive(association: &Association, total: usize) -> Checker {
     let mut checker = Checker::default();
     receive_into(association, &mut checker, total).await;
     checker
 }
 
-/// As [`receive`], going on with what has been counted already.
+/// As [`receive`], but continues with an existing checker.
 ///
 /// # Panics
-/// If something that comes is not what it should be.
+/// If a message is not as expected.
 pub async fn receive_into(association: &Association, checker: &mut Checker, total: usize) {
-    // With interleaving, messages of several streams may come in parts at the same time.
+    // With interleaving, parts of messages of several streams may arrive alternately.
     let mut long = BTreeMap::<u16, BytesMut>::new();
     while checker.bytes < total {
         let Some(Received { stream, ppid, bytes, part, .. }) = association.receive().await else {

@@ -1,19 +1,20 @@
-//! Messages that say which they are, and whose every byte both ends know; `usrsctp/pattern.h` has the
+//! Self-identifying messages with contents that both ends know. `usrsctp/pattern.h` implements the
 //! same.
 //!
-//! A header of 16 bytes in network order (magic, stream, 0, number within the stream, length of the
-//! whole message) and a body out of one table of pseudo-random bytes, from an offset that depends on
-//! stream and number. Whatever is lost, doubled, cut or put together wrongly shows.
+//! A message has a header of 16 bytes in network order (magic, stream, 0, number within the stream,
+//! length of the message). Its body comes from one table of pseudo-random bytes, from an offset that
+//! depends on stream and number. This reveals lost, duplicated, truncated and wrongly reassembled
+//! messages.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use bytes::Bytes;
 
-/// Shortest message, bytes.
+/// Minimum length of a message, bytes.
 pub const HEADER: usize = 16;
 const MAGIC: u32 = 0x5257_4c4b;
-/// A prime, so that neighbours never share an offset.
+/// A prime, so that neighbours never have the same offset.
 const OFFSETS: u64 = 65_521;
 const LONGEST: usize = 1 << 20;
 
@@ -48,7 +49,7 @@ pub fn message(stream: u16, number: u32, length: usize) -> Bytes {
     bytes.into()
 }
 
-/// The messages of a transfer: `total` bytes or a little more, over the streams in turn.
+/// The messages of a transfer: at least `total` bytes, over the streams in turn.
 pub fn messages(total: usize, length: usize, streams: u16) -> impl Iterator<Item = (u16, Bytes)> {
     let count = total.div_ceil(length) as u32;
     let streams = u32::from(streams);
@@ -56,21 +57,21 @@ pub fn messages(total: usize, length: usize, streams: u16) -> impl Iterator<Item
         .map(move |i| ((i % streams) as u16, message((i % streams) as u16, i / streams, length)))
 }
 
-/// Takes what comes and compares it.
+/// Compares received messages with the expected ones.
 #[derive(Debug, Default)]
 pub struct Checker {
     next: BTreeMap<u16, u32>,
-    /// Bytes that came.
+    /// Received bytes.
     pub bytes: usize,
-    /// Messages that came.
+    /// Received messages.
     pub messages: usize,
 }
 
 impl Checker {
-    /// A whole message of an ordered stream.
+    /// Checks a complete message of an ordered stream.
     ///
     /// # Panics
-    /// If it is not the next one, or one byte of it is wrong.
+    /// If it is not the next one, or differs from it.
     pub fn take(&mut self, stream: u16, bytes: &[u8]) {
         let number = self.next.entry(stream).or_default();
         let expected = message(stream, *number, bytes.len());

@@ -1,4 +1,4 @@
-//! A peer as a process: it says one line when it can be spoken to, and one line of JSON at its end.
+//! A peer as a process: it prints one line when it is ready, and one line of JSON when it ends.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -11,13 +11,13 @@ use serde_json::Value;
 use crate::Missing;
 use crate::hosts::{Hosts, Side};
 
-/// The peer that is linked with usrsctp, built when it is first asked for.
+/// The peer that is linked with usrsctp, built on first use.
 ///
 /// # Errors
 /// If the library or a compiler is missing.
 ///
 /// # Panics
-/// If they are there and it cannot be built.
+/// If they exist and the build fails.
 pub fn usrsctp() -> Result<&'static Path, Missing> {
     static BUILT: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     let built = BUILT.get_or_init(|| {
@@ -28,7 +28,7 @@ pub fn usrsctp() -> Result<&'static Path, Missing> {
     built.as_deref().map_err(|e| Missing(format!("usrsctp (libusrsctp-dev, make, cc): {e}")))
 }
 
-/// The peer that is made of pion/sctp, built when it is first asked for.
+/// The peer that uses pion/sctp, built on first use.
 ///
 /// # Errors
 /// If Go is missing, or cannot get the module.
@@ -42,7 +42,7 @@ pub fn pion() -> Result<&'static Path, Missing> {
     built.as_deref().map_err(|e| Missing(format!("pion/sctp (go): {e}")))
 }
 
-/// Where a peer's program goes: beside the test that uses it.
+/// Directory of a peer's program, next to the test that uses it.
 fn output(name: &str) -> PathBuf {
     let test = std::env::current_exe().expect("a test is a file");
     let out = test.parent().expect("in a directory").join("interop").join(name);
@@ -59,7 +59,7 @@ fn build(command: &mut Command, directory: &str) -> Result<(), String> {
     Err(String::from_utf8_lossy(&ended.stderr).into_owned())
 }
 
-/// A peer that runs.
+/// A running peer.
 #[derive(Debug)]
 pub struct Peer {
     child: Child,
@@ -67,10 +67,10 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// Starts one and waits until it can be spoken to, or speaks itself.
+    /// Starts a peer and waits until it is ready.
     ///
     /// # Panics
-    /// If it cannot be started, or ends without a word.
+    /// If it cannot be started, or ends before it is ready.
     pub fn start(hosts: &Hosts, side: Side, program: &Path, words: &str) -> Self {
         let mut command = Command::new(program);
         command.args(words.split_whitespace()).stdin(Stdio::null());
@@ -84,10 +84,10 @@ impl Peer {
         peer
     }
 
-    /// Waits until it ends; what it has to say.
+    /// Waits until it ends. Returns its report.
     ///
     /// # Panics
-    /// If it failed, or found that something which came was wrong.
+    /// If it failed, or received something wrong.
     pub fn report(mut self) -> Report {
         let mut text = String::new();
         self.stdout.read_to_string(&mut text).expect("the peer's output");
@@ -98,7 +98,7 @@ impl Peer {
         Report(serde_json::from_str(last).expect("the peer's report is JSON"))
     }
 
-    /// Kills it: no more packets come from there, and no goodbye.
+    /// Kills it: it sends no more packets, not even an ABORT.
     pub fn kill(self) {
         drop(self);
     }
@@ -113,14 +113,14 @@ impl Peer {
 }
 
 impl Drop for Peer {
-    /// A test that has failed leaves nobody behind.
+    /// A failed test leaves no process behind.
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// What a peer has seen.
+/// The report of a peer.
 #[derive(Debug)]
 pub struct Report(pub Value);
 
@@ -130,28 +130,28 @@ impl Report {
         self.0["ended"].as_str().unwrap_or_default()
     }
 
-    /// Bytes of messages that came whole.
+    /// Bytes of complete messages received.
     ///
     /// # Panics
-    /// If it does not say.
+    /// If the report lacks them.
     pub fn received(&self) -> usize {
         self.0["received"]["bytes"].as_u64().expect("bytes received") as usize
     }
 
-    /// Bytes of messages that were sent.
+    /// Bytes of messages sent.
     ///
     /// # Panics
-    /// If it does not say.
+    /// If the report lacks them.
     pub fn sent(&self) -> usize {
         self.0["sent"]["bytes"].as_u64().expect("bytes sent") as usize
     }
 
-    /// Whether something happened whose description begins so.
+    /// Whether the peer reported an event whose description begins with `event`.
     pub fn saw(&self, event: &str) -> bool {
         self.events().any(|said| said.starts_with(event))
     }
 
-    /// What happened, in order.
+    /// Events in order.
     pub fn events(&self) -> impl Iterator<Item = &str> {
         let all = self.0["events"].as_array().into_iter().flatten();
         all.filter_map(|event| event["event"].as_str())
@@ -160,7 +160,7 @@ impl Report {
     /// A counter of the stack.
     ///
     /// # Panics
-    /// If it does not say.
+    /// If the report lacks it.
     pub fn counted(&self, what: &str) -> u64 {
         self.0["stack"][what].as_u64().expect("a counter")
     }

@@ -1,11 +1,12 @@
-//! A host in two private networks, each behind a translator of its own (NAT by nftables), and a server that has a public address.
+//! A host in two private networks, each behind its own translator (NAT by nftables), and a server with a public
+//! address.
 //!
 //! ```text
 //!   client  10.88.1.2 -- 10.88.1.1  translator 1  203.0.113.101 -- 203.0.113.1   server
 //!           10.88.2.2 -- 10.88.2.1  translator 2  198.51.100.102 -- 198.51.100.1
 //! ```
 //!
-//! The server is reached at 203.0.113.1 from both.
+//! Both networks reach the server at 203.0.113.1.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -17,7 +18,7 @@ use crate::{Missing, ours};
 
 /// The server's address.
 pub const SERVER: &str = "203.0.113.1";
-/// What the client's packets come from, by network.
+/// Translated source addresses of the client's packets, by network.
 pub const PUBLIC: [&str; 2] = ["203.0.113.101", "198.51.100.102"];
 /// The client's own addresses, by network.
 pub const PRIVATE: [&str; 2] = ["10.88.1.2", "10.88.2.2"];
@@ -25,7 +26,7 @@ pub const PRIVATE: [&str; 2] = ["10.88.1.2", "10.88.2.2"];
 const MASQUERADE: &str = "table ip nat {\n chain post {\n  type nat hook postrouting priority srcnat;\n  \
      oifname \"out\" masquerade\n }\n}\n";
 
-/// The namespaces. All of them are gone with this.
+/// The namespaces, which disappear when this is dropped.
 #[derive(Debug)]
 pub struct Translators {
     client: File,
@@ -34,10 +35,10 @@ pub struct Translators {
 }
 
 impl Translators {
-    /// The client is in the first network.
+    /// Creates the hosts, with the client in the first network.
     ///
     /// # Errors
-    /// If the system has no namespaces for us, or no nftables.
+    /// If the system does not provide namespaces or nftables.
     pub fn new() -> Result<Self, Missing> {
         let translators = [namespace()?, namespace()?];
         let all = Self { client: namespace()?, server: namespace()?, translators };
@@ -65,26 +66,26 @@ impl Translators {
         Ok(all)
     }
 
-    /// The client comes into a network: its interface has an address and, if it is the only one, the default route.
+    /// Adds the client to a network: its interface has an address and, if it is the only one, the default route.
     ///
     /// # Errors
-    /// If that cannot be done.
+    /// If that fails.
     pub fn enter(&self, net: usize) -> Result<(), Missing> {
         ip(&self.client, &format!("address add {}/24 dev n{net}", PRIVATE[net - 1]))?;
         ip(&self.client, &format!("link set n{net} up"))?;
         ip(&self.client, &format!("route add default via 10.88.{net}.1 dev n{net} metric {net}"))
     }
 
-    /// The client leaves a network: its interface is down and has no address.
+    /// Removes the client from a network: its interface is down and has no address.
     ///
     /// # Errors
-    /// If that cannot be done.
+    /// If that fails.
     pub fn leave(&self, net: usize) -> Result<(), Missing> {
         ip(&self.client, &format!("link set n{net} down"))?;
         ip(&self.client, &format!("address flush dev n{net}"))
     }
 
-    /// Runs this on the client, in a runtime of its own.
+    /// Runs `what` on the client, in a new runtime.
     ///
     /// # Panics
     /// If it takes longer than a minute, or panics.
@@ -92,7 +93,7 @@ impl Translators {
         inside(&self.client, || ours::run(what))
     }
 
-    /// Runs this on the server, in a runtime of its own.
+    /// Runs `what` on the server, in a new runtime.
     ///
     /// # Panics
     /// If it takes longer than a minute, or panics.
@@ -100,7 +101,7 @@ impl Translators {
         inside(&self.server, || ours::run(what))
     }
 
-    /// Lets nothing through a translator any more.
+    /// Makes a translator drop all packets.
     ///
     /// # Panics
     /// If nftables refuses.
@@ -110,10 +111,10 @@ impl Translators {
     }
 }
 
-/// The address in this text.
+/// Parses an address.
 ///
 /// # Panics
-/// If there is none.
+/// If the text is not an address.
 pub fn address(text: &str) -> IpAddr {
     text.parse().expect("an address")
 }

@@ -1,5 +1,4 @@
-//! Peers that have addresses of both families, and peers that give addresses up: with packets that a hand-written end
-//! makes, and against usrsctp.
+//! Peers with addresses of both families, and peers that remove addresses: hand-written ends, and usrsctp.
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::time::Duration;
@@ -29,7 +28,7 @@ async fn both_confirmed(association: &Association) {
     timeout(PATIENCE, both).await.expect("both paths are confirmed");
 }
 
-/// ASCONF (RFC 5061, 4.1.1): its sender at `own` gives `gone` up.
+/// ASCONF (RFC 5061, 4.1.1) from `own` that removes the address `gone`.
 fn asconf(serial: u32, own: IpAddr, gone: IpAddr) -> Bytes {
     let address = |ip: IpAddr| {
         let IpAddr::V4(ip) = ip else { panic!("IPv4 only") };
@@ -41,7 +40,8 @@ fn asconf(serial: u32, own: IpAddr, gone: IpAddr) -> Bytes {
     [&[0xc1, 0][..], &length.to_be_bytes(), &value].concat().into()
 }
 
-/// RFC 9260, 3.2: a chunk whose type begins with 11 is skipped and reported; what stands beside it counts.
+/// RFC 9260, 3.2: a chunk whose type begins with 11 is skipped and reported; the other chunks of the
+/// packet are processed.
 #[tokio::test]
 async fn a_peer_that_would_delete_an_address_is_told_that_nobody_knows_how() {
     let at = |last: u8| SocketAddr::from(([127, 0, 0, last], 0));
@@ -76,7 +76,8 @@ async fn a_peer_that_would_delete_an_address_is_told_that_nobody_knows_how() {
             assert_eq!(message.expect("it is up").bytes, b"word"[..]);
         }
     }
-    // RFC 4895: an authenticated one begins with a chunk of a type that ends the packet without a word.
+    // RFC 4895: an authenticated ASCONF follows an AUTH chunk, whose type ends the processing of the
+    // packet without a report.
     let authentication = [&[0x0f, 0, 0, 28, 0, 0, 0, 1][..], &[9; 20]].concat();
     let mut packet = Packet::of(peer.peer_tag, Chunk::Unknown(authentication.into()));
     packet.chunks.push(Chunk::Unknown(asconf(3, own[0], own[1])));
@@ -130,8 +131,8 @@ fn with_usrsctp_one_association_has_addresses_of_both_families() {
     }
 }
 
-/// usrsctp tells only those of it who list ASCONF. What still goes there vanishes: else it would be out of the blue for
-/// usrsctp, whose ABORT would end the association.
+/// usrsctp only sends ASCONF to peers that list it. Later packets to the removed address must be dropped: usrsctp
+/// would treat them as out of the blue, and its ABORT would end the association.
 #[test]
 fn a_peer_that_gives_an_address_up_keeps_the_association() {
     let (program, hosts) = (or_skip!(usrsctp()), or_skip!(Hosts::new(2)));
@@ -146,7 +147,7 @@ fn a_peer_that_gives_an_address_up_keeps_the_association() {
         let association = endpoint.connect(&hosts.target(2)).await.expect("an association");
         both_confirmed(&association).await;
         assert_eq!(receive(&association, 100_000).await.bytes, 100_000);
-        // The peer has it no more once it knows that we have all.
+        // The peer removes the address once it knows that we have received everything.
         tokio::time::sleep(SILENCE).await;
         send(&association, total, 1000, 1).await;
         association.flushed().await;
@@ -160,7 +161,7 @@ fn a_peer_that_gives_an_address_up_keeps_the_association() {
     assert_eq!((report.ended(), report.received()), ("shutdown", total));
 }
 
-/// RFC 9260, 8.4, 1: what is sent to more than one host is nobody's.
+/// RFC 9260, 8.4 (1): packets to a multicast or broadcast address are discarded.
 #[test]
 fn an_init_to_everybody_is_answered_by_nobody() {
     let hosts = or_skip!(Hosts::new(1));

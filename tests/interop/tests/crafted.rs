@@ -1,4 +1,4 @@
-//! Addresses and ports of RFC 9260, tried with packets that a hand-written end makes, over addresses of the loopback.
+//! Rules of RFC 9260 about addresses and ports, tested with hand-written packets over loopback addresses.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use ropewalk_runtime::endpoint::{
 };
 use tokio::time::timeout;
 
-/// Long enough for anything that happens at all.
+/// Long enough for every expected event.
 const PATIENCE: Duration = Duration::from_secs(20);
 const SERVICE: u16 = 9899;
 
@@ -53,7 +53,7 @@ async fn aborted(end: &Crafted) -> (bool, u32, Vec<ErrorCause>) {
     (reflected, came.packet.tag, causes)
 }
 
-/// The association takes what this end sends, and acknowledges it.
+/// Checks that the association accepts data from this end and acknowledges it.
 async fn assert_takes(association: &Association, end: &mut Crafted, from: usize, number: u16) {
     let data = end.data(number, b"word");
     end.send(from, data).await;
@@ -91,7 +91,7 @@ async fn a_target_that_the_peer_does_not_list_is_not_probed() {
     }
 }
 
-// 5.1: the tuple of addresses and both ports tells associations apart.
+// 5.1: an association is identified by the addresses and both ports.
 #[tokio::test]
 async fn clients_of_one_host_and_services_of_one_endpoint_are_told_apart_by_their_ports() {
     let options = Options::listening(&[at(1)]).on_sctp_ports(&[SERVICE, 5000]);
@@ -114,7 +114,7 @@ async fn clients_of_one_host_and_services_of_one_endpoint_are_told_apart_by_thei
         (end.ports, end.peer_tag, end.next_tsn) = (ports, tag, tsn);
         assert_takes(association, &mut end, 0, 0).await;
     }
-    // 8.5: with the ports of one and the tag of another it is discarded silently.
+    // 8.5: a packet with the ports of one association and the tag of another is discarded silently.
     (end.ports, end.peer_tag, end.next_tsn) = tags[0];
     end.peer_tag = tags[1].1;
     let stray = [end.data(1, b"stray"), Chunk::ShutdownAck];
@@ -124,7 +124,7 @@ async fn clients_of_one_host_and_services_of_one_endpoint_are_told_apart_by_thei
             |chunk: &Chunk| is_abort(chunk) || matches!(chunk, Chunk::ShutdownComplete { .. });
         assert!(end.wait_within(SILENCE, ends).await.is_none());
     }
-    // 8.4: with ports of none it is out of the blue.
+    // 8.4: a packet whose ports belong to no association is out of the blue.
     end.ports.source = 5003;
     let data = end.data(1, b"stray");
     end.send(0, data).await;
@@ -143,7 +143,7 @@ async fn an_init_to_a_port_without_a_service_is_answered_with_an_abort() {
     let init = Chunk::Init(Box::new(end.init(55, &[])));
     end.send_packet(0, end.ports, &Packet::of(0, init)).await;
     assert_eq!(aborted(&end).await, (false, 55, Vec::new()));
-    // An endpoint that listens nowhere says so as well.
+    // An endpoint that does not listen also answers with an ABORT.
     let client = Endpoint::open(Options::connecting(&[at(1)])).expect("a free port");
     end.peer = client.locals()[0];
     end.ports.destination = SERVICE;
@@ -151,7 +151,7 @@ async fn an_init_to_a_port_without_a_service_is_answered_with_an_abort() {
     end.send_packet(0, end.ports, &Packet::of(0, init)).await;
     assert_eq!(aborted(&end).await, (false, 56, Vec::new()));
     assert_eq!((server.associations(), client.associations()), (0, 0));
-    // And who connects learns of it at once.
+    // A connecting client is informed immediately.
     let target = Target { addresses: server.locals().to_vec(), key: None };
     let ports = SctpPorts { local: None, remote: 9 };
     let refused = timeout(PATIENCE, client.connect_with_ports(&target, ports)).await;
@@ -178,7 +178,7 @@ async fn data_from_an_address_that_is_not_the_peer_s_is_out_of_the_blue_and_anot
     assert!(next.is_err(), "what was out of the blue was not taken: {next:?}");
 }
 
-/// A server with an association of an end that lists `listed` and is at 127.0.0.2 and 127.0.0.3, twice at either.
+/// A server with an association whose peer lists `listed` and has two sockets at each of 127.0.0.2 and 127.0.0.3.
 async fn multihomed(listed: &[IpAddr]) -> (Endpoint, Association, Crafted) {
     let server = serve(&[at(1)]);
     let addresses = [at(2), at(3), at(2), at(3)];
@@ -241,11 +241,12 @@ async fn an_init_collision_from_another_address_leaves_one_association() {
     let opening = async {
         let came = end.wait_for(|chunk| matches!(chunk, Chunk::Init(_))).await;
         assert_eq!(came.ports, to_service(SERVICE));
-        // Our INIT crosses it, by the other address, and lists the one that was asked.
+        // Our INIT crosses it from the other address, and lists the address that received the
+        // peer's INIT.
         let init = Chunk::Init(Box::new(end.init(61, &[ip(2), ip(3)])));
         end.send_packet(1, end.ports, &Packet::of(0, init)).await;
         let came = end.wait_for(|chunk| matches!(chunk, Chunk::InitAck(_))).await;
-        // 5.2.1: to an address that the user named.
+        // 5.2.1: the answer goes to an address that the user named.
         assert_eq!((came.to, came.packet.tag), (0, 61));
         let Chunk::InitAck(both) = came.packet.chunks[0].clone() else { unreachable!() };
         end.peer_tag = both.0.tag;
@@ -274,14 +275,14 @@ async fn connecting_again_between_the_same_ports_opens_nothing_on_the_wire() {
     }
     assert!(here.counters().sent <= sent + 2, "an INIT would be answered, and four packets more");
     assert_eq!((here.associations(), there.associations()), (1, 1));
-    // From another port there may be as many as one likes.
+    // From other ports, any number of associations is permitted.
     let mut more = Vec::new();
     for local in [7001, 7002] {
         let ports = SctpPorts { local: Some(local), remote: SERVICE };
         more.push(here.connect_with_ports(&target, ports).await.expect("it listens"));
     }
     assert_eq!(there.associations(), 3);
-    // What has ended is not in the way.
+    // An ended association does not block a new one.
     first.abort();
     let again = timeout(PATIENCE, here.connect_with_ports(&target, ports)).await;
     again.expect("in time").expect("it listens");
@@ -298,7 +299,7 @@ async fn an_endpoint_closes_though_nobody_has_accepted_what_came() {
     assert_eq!(aborted.1, 71);
 }
 
-// The source address of an answer is the destination address of the question.
+// The source address of an answer is the destination address of the request.
 #[tokio::test]
 async fn an_endpoint_at_all_addresses_answers_from_the_one_that_was_asked() {
     for (asked, own) in [("127.0.0.5", "127.0.0.2"), ("127.0.0.7", "127.0.0.7")] {
@@ -314,7 +315,7 @@ async fn an_endpoint_at_all_addresses_answers_from_the_one_that_was_asked() {
         let association = accept(&server).await;
         association.send(0, 0, b"word".as_slice().into()).await.expect("it is up");
         assert_eq!(end.wait_for(|chunk| matches!(chunk, Chunk::Data(_))).await.from, peer);
-        // What belongs to nobody, too.
+        // The same applies to a packet without an association.
         let stray = Packet::of(5, Chunk::ShutdownAck);
         end.send_packet(0, to_service(7), &stray).await;
         let complete = |chunk: &Chunk| matches!(chunk, Chunk::ShutdownComplete { .. });
@@ -322,7 +323,7 @@ async fn an_endpoint_at_all_addresses_answers_from_the_one_that_was_asked() {
     }
 }
 
-/// What an endpoint at these addresses tells a peer at `from`.
+/// The addresses that an endpoint with these local addresses lists to a peer at `from`.
 async fn told(locals: &[&str], from: &str) -> Vec<IpAddr> {
     let locals: Vec<_> = locals.iter().map(|text| text.parse().expect("an address")).collect();
     let server = serve(&locals);
@@ -330,7 +331,8 @@ async fn told(locals: &[&str], from: &str) -> Vec<IpAddr> {
     let same = |local: &&SocketAddr| local.is_ipv4() == from.is_ipv4();
     let port = server.locals().iter().find(same).expect("one of that family").port();
     let mut end = Crafted::at(&[from], SocketAddr::new(from.ip(), port), to_service(5001)).await;
-    // Long enough for an answer that lists both: none has more than three times the bytes of its INIT.
+    // The INIT must be long enough for an answer that lists both: an answer has at most three times
+    // its bytes.
     let Init { mut addresses, .. } = end.open(0, 91, &[from.ip(), ip(9), ip(8)]).await;
     addresses.sort_unstable();
     addresses
@@ -352,7 +354,7 @@ async fn both_families_are_told_where_there_are_sockets_of_both() {
 
 #[tokio::test]
 async fn ipv4_and_ipv6_are_two_paths_of_one_association() {
-    // Two wildcard sockets may share a port: the one of IPv6 leaves IPv4 alone.
+    // Two wildcard sockets may share a port: the IPv6 socket does not use IPv4.
     let any = ["0.0.0.0:0", "[::]:0"].map(|text| text.parse::<SocketAddr>().expect("an address"));
     for locals in [[at(1), "[::1]:0".parse().expect("an address")], any] {
         let server = serve(&locals);

@@ -1,4 +1,4 @@
-//! Associations that announce addresses of this machine that appear, and give up those that disappear (RFC 6458, 8.1.23).
+//! Associations that announce new addresses of this machine, and remove those that disappear (RFC 6458, 8.1.23).
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::mpsc;
@@ -15,7 +15,7 @@ use ropewalk_runtime::endpoint::{
 use tokio::time::timeout;
 
 const PATIENCE: Duration = Duration::from_secs(30);
-/// What is sent before, between and after the changes, bytes each.
+/// Bytes to send before, between and after the changes.
 const TOTAL: usize = 1_000_000;
 
 fn ip(text: &str) -> IpAddr {
@@ -91,8 +91,8 @@ async fn active(association: &Association, from: &str, to: &str) {
     assert!(timeout(PATIENCE, found).await.is_ok(), "{from} to {to}: {:?}", association.stats());
 }
 
-/// Runs `client` beside a server that is bound to no address and expects `total` bytes. Returns the changes of addresses
-/// that the server has seen.
+/// Runs `client` against a server that is bound to no address and expects `total` bytes. Returns the address
+/// changes that the server has seen.
 fn beside_a_server(
     hosts: &Hosts,
     total: usize,
@@ -162,7 +162,8 @@ fn an_association_moves_to_a_network_that_appears_after_the_only_one_was_lost() 
             messages.send(&association).await;
             association.flushed().await;
             hosts.remove_address(Side::Ours, 1);
-            // Longer than until an address counts as gone: the last one is not given up.
+            // Longer than the time after which an address counts as gone. The last address is not
+            // removed.
             tokio::time::sleep(Duration::from_secs(4)).await;
             hosts.add_address(Side::Ours, 2);
             let sending = messages.send(&association);

@@ -1,4 +1,5 @@
-//! The tests against other stacks in one program: each program links Ropewalk and its peers.
+//! The tests against other stacks in one program, because each program links Ropewalk and its
+//! peers.
 
 mod addresses;
 mod crafted;

@@ -1,4 +1,5 @@
-//! SCTP directly over IP, without UDP: two ends of ours on two hosts, and against usrsctp over its raw sockets.
+//! SCTP directly over IP, without UDP: between two of our ends on two hosts, and with usrsctp over its raw
+//! sockets.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
@@ -16,7 +17,7 @@ use ropewalk_runtime::endpoint::{
 
 const MB: usize = 1_000_000;
 
-/// The sockets of a side that needs no UDP port.
+/// Socket addresses of a side that needs no UDP port.
 fn at(ips: &[IpAddr]) -> Vec<SocketAddr> {
     ips.iter().map(|ip| SocketAddr::new(*ip, 0)).collect()
 }

@@ -1,4 +1,5 @@
-//! Whose packets are whose over IP alone: each raw socket of a host receives the packets of all programs.
+//! Assignment of packets directly over IP: each raw socket of a host receives the packets of all
+//! programs.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -37,7 +38,7 @@ const fn to(local: Option<u16>, remote: u16) -> SctpPorts {
     SctpPorts { local, remote }
 }
 
-/// RFC 9260, 8.4, would have each of the other endpoints send an ABORT for packets that belong to none of its associations.
+/// RFC 9260, 8.4, would require each of the other endpoints to answer foreign packets with an ABORT.
 #[test]
 fn endpoints_of_one_host_leave_each_other_s_associations_alone() {
     let host = or_skip!(host());
@@ -77,7 +78,8 @@ fn a_port_that_nobody_owns_is_not_answered_and_a_port_of_the_endpoint_is() {
         let waited = timeout(Duration::from_millis(300), nobody.established()).await;
         assert!(waited.is_err(), "{waited:?}");
         assert_eq!(server.counters().sent, 0);
-        // A port of associations that the server itself has opened is answered, though it accepts none there.
+        // The server answers on a port of associations that it has opened itself, although it accepts none
+        // there.
         let own = server.start_connect(&target(), to(Some(5004), 5005)).expect("a free port");
         let refused = client.connect_with_ports(&target(), to(None, 5004)).await;
         let Err(ConnectError::Ended(CloseReason::AbortedByPeer(_))) = refused else {
@@ -100,7 +102,7 @@ fn a_port_has_one_owner_on_a_host() {
         assert!(other.listen_on(5002) && other.listens_on(5002) && !other.listen_on(5002));
         let taken = other.start_connect(&target(), to(Some(5001), PORT));
         assert_eq!(taken.err(), Some(ConnectError::PortTaken(5001)));
-        // A released port is free for others, once the endpoint has noticed.
+        // A released port is free for others once the endpoint has noticed.
         server.stop_listening_on(5001);
         let free = async {
             while !other.listen_on(5001) {

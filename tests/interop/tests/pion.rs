@@ -1,4 +1,4 @@
-//! Ropewalk against pion/sctp (Go) over real sockets; it has one address.
+//! Ropewalk against pion/sctp (Go) over real sockets. pion supports one address.
 
 use ropewalk_interop::hosts::{Hosts, Side};
 use ropewalk_interop::or_skip;
@@ -8,7 +8,7 @@ use ropewalk_runtime::endpoint::{CloseReason, StreamScheduler, Transport};
 
 const THEIRS: &str = "--bind 10.77.1.2:9899";
 
-/// Bytes, bytes of a message, streams.
+/// Total bytes, bytes per message, streams.
 const CASES: [(usize, usize, u16); 4] =
     [(3_000_000, 1000, 1), (1_000_000, 700, 200), (2_000_000, 100_000, 3), (2_097_152, 1 << 20, 1)];
 
@@ -80,7 +80,7 @@ fn whoever_aborts_the_other_end_learns_of_it() {
         association.abort();
         let ended = association.ended().await;
         assert!(matches!(ended, Some(CloseReason::Aborted(_))), "{ended:?}");
-        // The ABORT is to leave before the socket goes.
+        // The ABORT must leave before the socket is closed.
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;
     });
     let report = peer.report();

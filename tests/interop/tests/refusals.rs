@@ -1,4 +1,4 @@
-//! ICMP messages that others could forge: they say that a host or port does not receive what this end has sent.
+//! Forgeable ICMP messages that claim that a host or port does not receive the packets of this end.
 
 use std::net::{IpAddr, SocketAddr, SocketAddrV4};
 use std::time::Duration;
@@ -14,10 +14,10 @@ use ropewalk_runtime::endpoint::{
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::time::timeout;
 
-/// Longer than anything here takes.
+/// Longer than any step of these tests takes.
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// Who sends ICMP messages of their own.
+/// A sender of forged ICMP messages.
 struct Forger {
     socket: Socket,
     from: SocketAddrV4,
@@ -32,7 +32,8 @@ impl Forger {
         Self { socket: socket.expect("a raw socket"), from, to }
     }
 
-    /// Sends "destination unreachable" with this code, which quotes a datagram with this beginning.
+    /// Sends "destination unreachable" with this code, quoting a datagram that begins with
+    /// `quoted`.
     fn unreachable(&self, code: u8, quoted: &[u8]) {
         let mut ip = vec![0x45, 0, 0, 0, 0, 0, 0x40, 0, 64, 17, 0, 0];
         ip.extend(self.from.ip().octets());
@@ -52,7 +53,7 @@ impl Forger {
     }
 }
 
-/// RFC 1071.
+/// Internet checksum (RFC 1071).
 fn checksum(bytes: &[u8]) -> u16 {
     let words = bytes
         .chunks(2)
@@ -107,7 +108,7 @@ impl SettingUp {
         bytes
     }
 
-    /// Messages that prove nothing, though their UDP ports and addresses are right.
+    /// Sends messages with the right UDP ports and addresses that must have no effect.
     fn forge(&self) {
         let forger = self.forger();
         let right = self.quote(self.ports, self.init.tag);
@@ -117,9 +118,9 @@ impl SettingUp {
         let other = Ports { source: 5001, ..self.ports };
         forger.unreachable(3, &self.quote(other, self.init.tag));
         forger.unreachable(3, &self.quote(self.ports.swapped(), self.init.tag));
-        // Cut before the end of the tag.
+        // Truncated before the end of the tag.
         (0..20).for_each(|length| forger.unreachable(3, &right[..length]));
-        // No network, no host, fragmentation needed, prohibited.
+        // Network unreachable, host unreachable, fragmentation needed, prohibited.
         [0, 1, 4, 13].iter().for_each(|code| forger.unreachable(*code, &right));
     }
 
@@ -150,7 +151,7 @@ fn a_message_with_the_initiate_tag_ends_an_attempt_and_forged_ones_do_not() {
         for code in [2, 3] {
             let other = SettingUp::new().await;
             let right = other.quote(other.ports, other.init.tag);
-            // More messages than one turn of the endpoint takes come before it.
+            // More messages than the endpoint processes in one turn precede it.
             other.forge();
             other.forger().unreachable(code, &right[..20]);
             let ended = timeout(LIMIT, other.association.established()).await.expect("an answer");
@@ -159,7 +160,7 @@ fn a_message_with_the_initiate_tag_ends_an_attempt_and_forged_ones_do_not() {
     });
 }
 
-/// The kernel of a host without SCTP says so.
+/// The kernel of a host without SCTP refuses the packets.
 #[test]
 fn a_host_without_sctp_refuses_over_ip_alone() {
     or_skip!(RawError::check().map_err(|error| Missing(error.to_string())));

@@ -1,4 +1,4 @@
-//! A client behind translators of addresses (NAT) that moves from one private network to another.
+//! A client behind NAT that moves from one private network to another.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::mpsc;
@@ -85,7 +85,7 @@ async fn active(association: &Association, from: &str) {
     assert!(timeout(PATIENCE, found).await.is_ok(), "{from}: {:?}", association.stats());
 }
 
-/// Runs `client` beside a server that expects `total` bytes. Returns the changes of addresses that the server has seen.
+/// Runs `client` against a server that expects `total` bytes. Returns the address changes that the server has seen.
 fn beside_a_server(
     hosts: &Translators,
     total: usize,
@@ -137,7 +137,7 @@ fn a_client_behind_a_translator_moves_to_a_network_behind_another_one() {
             tokio::join!(messages.send(&association), moves);
             association.shutdown().await.expect("a shutdown");
         });
-        // The server knows the translators' addresses alone.
+        // The server only knows the translators' addresses.
         for expected in
             [AddressChange::Added(address(PUBLIC[1])), AddressChange::Removed(address(PUBLIC[0]))]
         {

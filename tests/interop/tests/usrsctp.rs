@@ -8,11 +8,11 @@ use ropewalk_runtime::endpoint::CloseReason;
 
 const MB: usize = 1_000_000;
 
-/// How a peer with one or two addresses is started, and how many links there are.
+/// Arguments of a peer with one or two addresses, with the number of links.
 const SINGLE: (usize, &str) = (1, "--bind 10.77.1.2");
 const DOUBLE: (usize, &str) = (2, "--bind 10.77.1.2,10.77.2.2");
 
-/// Where a peer finds us.
+/// Arguments with which a peer connects to us.
 const fn at_ours(links: usize) -> &'static str {
     if links == 1 { "--connect 10.77.1.1" } else { "--connect 10.77.1.1,10.77.2.1" }
 }
@@ -20,7 +20,7 @@ const fn at_ours(links: usize) -> &'static str {
 #[test]
 fn we_send_and_they_receive_and_we_shut_down() {
     let (program, hosts) = (or_skip!(usrsctp()), or_skip!(Hosts::new(2)));
-    // Links and addresses, bytes, bytes of a message, streams, what else the peer is told.
+    // Links and addresses, total bytes, bytes per message, streams, further arguments of the peer.
     let cases = [
         (SINGLE, 5 * MB, 1000, 1, ""),
         (DOUBLE, 5 * MB, 1000, 1, "--sysctl sctp_cmt_on_off=1"),
@@ -135,7 +135,7 @@ fn whoever_aborts_the_other_end_learns_of_it() {
         association.abort();
         let ended = association.ended().await;
         assert!(matches!(ended, Some(CloseReason::Aborted(_))), "{ended:?}");
-        // The ABORT is to leave before the socket goes.
+        // The ABORT must leave before the socket is closed.
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;
     });
     let report = peer.report();

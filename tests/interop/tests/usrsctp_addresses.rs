@@ -1,4 +1,4 @@
-//! Addresses that come and go while an association of Ropewalk and usrsctp is used (ASCONF, RFC 5061).
+//! Address changes during an association of Ropewalk and usrsctp (ASCONF, RFC 5061).
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use ropewalk_runtime::endpoint::{
 
 const BIND: &str = "--bind 10.77.1.2,10.77.2.2";
 const TOTAL: usize = 2_000_000;
-/// As much is under way for some seconds.
+/// A transfer of several seconds, bytes.
 const LONG: usize = 40_000_000;
 
 fn transport() -> Transport {
@@ -81,7 +81,8 @@ async fn becomes_active(association: &Association, from: &str, to: &str) {
     panic!("{from} to {to}: {:?}", association.stats());
 }
 
-/// The report of a peer that has received so many bytes, and whose association has ended by a shutdown.
+/// The report of a peer that has received this many bytes, and whose association has ended with a
+/// shutdown.
 fn received(peer: Peer, bytes: usize) -> Report {
     let report = peer.report();
     assert_eq!((report.ended(), report.received()), ("shutdown", bytes), "{}", report.0);
@@ -91,7 +92,7 @@ fn received(peer: Peer, bytes: usize) -> Report {
 #[test]
 fn usrsctp_follows_addresses_that_we_add_and_remove_and_sends_to_the_one_that_we_ask_for() {
     let (program, hosts) = (or_skip!(usrsctp()), or_skip!(Hosts::new(2)));
-    // usrsctp does not send meanwhile: if one of its destinations goes away, it may stop sending for a long time.
+    // usrsctp sends no data here: if one of its destinations disappears, it may stop sending for a long time.
     let words = format!("--server {BIND} --streams 10 --expect {LONG}");
     let peer = Peer::start(&hosts, Side::Theirs, program, &words);
     hosts.live(async || {
@@ -100,7 +101,7 @@ fn usrsctp_follows_addresses_that_we_add_and_remove_and_sends_to_the_one_that_we
             add_second(&association).await;
             association.request_primary(ip("10.77.2.1")).expect("it may be asked");
             change(&association, AddressChange::OwnPrimary(ip("10.77.2.1"), Ok(()))).await;
-            // The first link goes away for good.
+            // The first link fails permanently.
             remove_first(&association).await;
             hosts.cut(1);
         };
@@ -132,7 +133,7 @@ fn usrsctp_accepts_a_new_address_that_is_announced_from_itself_because_the_old_o
     }
 }
 
-/// As behind a translator (RFC 5061, 4.2.1): the requests name no address.
+/// The requests name no address, as behind a translator (RFC 5061, 4.2.1).
 #[test]
 fn usrsctp_takes_the_source_of_our_requests_for_our_address_and_gives_up_the_others() {
     let (program, hosts) = (or_skip!(usrsctp()), or_skip!(Hosts::new(2)));

@@ -1,4 +1,4 @@
-//! The peer against itself: what the other tests take for granted.
+//! usrsctp against itself: checks the assumptions of the other tests.
 
 use ropewalk_interop::hosts::{Hosts, Side};
 use ropewalk_interop::or_skip;

@@ -16,7 +16,8 @@ const AUTH: u8 = 15;
 const BIND: &str = "--bind 10.77.1.2,10.77.2.2";
 const TOTAL: usize = 3_000_000;
 
-/// Types of chunks that each end requires, and the secret: its identifier and its bytes.
+/// Types of chunks for which each end requires authentication, and the secret: its identifier and
+/// its bytes.
 struct Case {
     ours: &'static [u8],
     theirs: &'static [u8],
@@ -63,7 +64,8 @@ impl Case {
 }
 
 async fn connect(hosts: &Hosts, case: &Case) -> (Endpoint, Association) {
-    // A segment that the network card would have cut is one long datagram in a capture.
+    // Without offload: a capture shows a batch that the network card would segment as one long
+    // datagram.
     let options = Options { transport: case.transport(), offload: false, ..hosts.options(2) };
     let endpoint = open(options).await;
     let association = endpoint.connect(&hosts.target(2)).await.expect("an association");

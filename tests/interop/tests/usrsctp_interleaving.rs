@@ -9,7 +9,7 @@ use ropewalk_runtime::endpoint::{CloseReason, StreamScheduler, Transport};
 
 const BIND: &str = "--bind 10.77.1.2";
 
-/// A small receive buffer lets long messages arrive in parts.
+/// With a small receive buffer, long messages arrive in parts.
 fn transport(scheduler: StreamScheduler) -> Transport {
     Transport {
         interleaving: true,
@@ -19,7 +19,8 @@ fn transport(scheduler: StreamScheduler) -> Transport {
     }
 }
 
-/// Bytes, bytes of a message, streams. The short messages are many more than the 512 chunks that usrsctp holds.
+/// Total bytes, bytes per message, streams. The number of short messages greatly exceeds the 512 chunks that
+/// usrsctp holds.
 const CASES: [(usize, usize, u16); 4] =
     [(2_000_000, 1000, 1), (4_000_000, 100_000, 7), (4 << 20, 1 << 20, 2), (1_200_000, 60, 100)];
 

@@ -15,11 +15,11 @@ const NR_SACK: u8 = 16;
 const BIND: &str = "--bind 10.77.1.2,10.77.2.2 --sysctl sctp_cmt_on_off=1";
 const OFFERS: &str = "--sysctl sctp_nrsack_enable=1";
 
-/// Bytes, bytes of a message, streams.
+/// Total bytes, bytes per message, streams.
 const CASES: [(usize, usize, u16); 3] =
     [(20_000_000, 1000, 1), (20_000_000, 30_000, 7), (2_000_000, 60, 100)];
 
-/// A small send buffer and a small receive buffer, which gaps fill.
+/// A small send buffer, and a small receive buffer that data beyond gaps fills.
 fn transport(nr_sack: bool) -> Transport {
     Transport {
         nr_sack,
@@ -30,7 +30,8 @@ fn transport(nr_sack: bool) -> Transport {
 }
 
 async fn connect(hosts: &Hosts, nr_sack: bool) -> (Endpoint, Association) {
-    // A segment that the network card would have cut is one long datagram in a capture.
+    // Without offload: a capture shows a batch that the network card would segment as one long
+    // datagram.
     let transport = transport(nr_sack);
     let options = Options { transport, offload: false, ..hosts.options(2) };
     let endpoint = open(options).await;
@@ -38,7 +39,7 @@ async fn connect(hosts: &Hosts, nr_sack: bool) -> (Endpoint, Association) {
     (endpoint, association)
 }
 
-/// Cuts each link for a moment while something is under way: what is lost leaves gaps.
+/// Cuts each link briefly during the transfer, so that losses leave gaps.
 async fn lose(hosts: &Hosts) {
     for _ in 0..4 {
         for link in [1, 2] {
@@ -91,7 +92,7 @@ fn usrsctp_reports_what_it_will_not_drop_of_our_data() {
         blocks += non_renegable(&dissection, 2);
         assert!(dissection.wrong.is_empty(), "{case}: {:#?}", dissection.wrong);
     }
-    // A busy machine may send nothing while a link is cut, but not in all cases.
+    // A busy machine may send nothing during a cut, but this cannot happen in all cases.
     assert!(blocks > 0);
 }
 
@@ -122,7 +123,7 @@ fn we_report_what_we_will_not_drop_of_the_data_of_usrsctp() {
         blocks += non_renegable(&dissection, 1);
         assert!(dissection.wrong.is_empty(), "{case}: {:#?}", dissection.wrong);
     }
-    // A busy machine may send nothing while a link is cut, but not in all cases.
+    // A busy machine may send nothing during a cut, but this cannot happen in all cases.
     assert!(blocks > 0);
 }
 

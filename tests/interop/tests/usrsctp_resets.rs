@@ -15,7 +15,7 @@ use ropewalk_runtime::endpoint::{
 
 const BIND: &str = "--bind 10.77.1.2";
 
-/// Bytes between two resets, bytes of a message, streams.
+/// Bytes between two resets, bytes per message, streams.
 const CASES: [(usize, usize, u16); 3] =
     [(500_000, 1000, 1), (1_000_000, 100_000, 7), (50_000, 60, 100)];
 
@@ -45,7 +45,7 @@ fn streams_that_we_reset_start_over_at_usrsctp() {
             send(&association, total, length, streams).await;
             for _ in 0..5 {
                 association.reset_streams(&[], ResetDirection::Outgoing).expect("a request");
-                // These messages wait for the reset; their numbers begin with 0 again.
+                // These messages wait for the reset. Their numbers begin with 0 again.
                 send(&association, total, length, streams).await;
                 let event = next(&association).await;
                 assert_eq!(event, Reconfigured::Reset(Streams::All, Outcome::Performed), "{case}");
@@ -58,8 +58,8 @@ fn streams_that_we_reset_start_over_at_usrsctp() {
     }
 }
 
-/// Receives until the association ends; the messages of a stream begin with number 0 again after each reset. Returns the bytes,
-/// and the number of resets of each stream.
+/// Receives until the association ends. After each reset, the message numbers of a stream begin with 0 again.
+/// Returns the bytes, and the number of resets of each stream.
 async fn receive(association: &Association) -> (usize, BTreeMap<u16, usize>) {
     let (mut checkers, mut resets) = (BTreeMap::<u16, Checker>::new(), BTreeMap::new());
     loop {

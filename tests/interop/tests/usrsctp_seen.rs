@@ -1,5 +1,4 @@
-//! What travels between Ropewalk and usrsctp, as a dissector sees it; and the same over IPv6, and through other
-//! ports.
+//! Packets between Ropewalk and usrsctp, checked by a dissector; also over IPv6, and with other ports.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -20,7 +19,8 @@ fn no_packet_of_either_end_is_malformed() {
                  --sysctl sctp_cmt_on_off=1";
     let peer = Peer::start(&hosts, Side::Theirs, program, words);
     hosts.live(async || {
-        // A segment that the network card would have cut is one long datagram in a capture.
+        // Without offload: a capture shows a batch that the network card would segment as one long
+        // datagram.
         let options = Options { offload: false, ..hosts.options(2) };
         let endpoint = open(options).await;
         let association = endpoint.connect(&hosts.target(2)).await.expect("an association");
@@ -45,7 +45,7 @@ fn a_bulk_sender_gets_a_sack_for_every_second_of_its_packets() {
     let words = "--server --bind 10.77.1.2 --bytes 3000000 --message 1400";
     let peer = Peer::start(&hosts, Side::Theirs, program, words);
     hosts.live(async || {
-        // Several SACKs in one segment would be one packet in a capture.
+        // Without offload: a capture shows several SACKs in one segment as one packet.
         let options = Options { offload: false, ..hosts.options(1) };
         let endpoint = open(options).await;
         let association = endpoint.connect(&hosts.target(1)).await.expect("an association");
@@ -56,7 +56,8 @@ fn a_bulk_sender_gets_a_sack_for_every_second_of_its_packets() {
     let dissection = capture.finish(&[9899]);
     let (data, sacks) = (dissection.count("10.77.1.2", DATA), dissection.count("10.77.1.1", SACK));
     assert!(data > 2000, "{data} packets");
-    // Of a batch of more than 128 packets, which a busy machine may bring, the last ones share a SACK.
+    // On a busy machine, a batch may have more than 128 packets. The last ones of such a batch share a
+    // SACK.
     assert!(5 * sacks >= 2 * data, "{sacks} SACKs for {data} packets");
     assert!(dissection.wrong.is_empty(), "{:#?}", dissection.wrong);
 }
@@ -114,8 +115,8 @@ fn through_other_ports_it_is_the_same() {
     assert_eq!(peer.report().received(), 500_000);
 }
 
-/// A peer at two addresses, and we are bound to none: each end knows both addresses of the other, and both paths
-/// are confirmed at both.
+/// The peer has two addresses, and we are bound to none: each end learns both addresses of the other, and both
+/// ends confirm both paths.
 #[test]
 fn bound_to_no_address_we_are_multihomed_too() {
     let (program, hosts) = (or_skip!(usrsctp()), or_skip!(Hosts::new(2)));
@@ -141,7 +142,7 @@ fn bound_to_no_address_we_are_multihomed_too() {
             tokio::task::spawn_blocking(|| peer.report()).await.expect("a report")
         });
         assert_eq!((report.ended(), report.received()), ("shutdown", 200_000));
-        // The address of the handshake needs no proof.
+        // The address of the handshake is confirmed without a HEARTBEAT.
         let confirmed = |ip: &str| report.saw(&format!("path {ip} confirmed"));
         assert!(confirmed("10.77.2.1") || confirmed("10.77.1.1"), "{}", report.0);
     }

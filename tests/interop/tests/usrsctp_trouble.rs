@@ -1,5 +1,5 @@
-//! Ropewalk against usrsctp when something is amiss: ends that go without a word and come again, both opening at
-//! once, a path that dies.
+//! Ropewalk against usrsctp in exceptional situations: ends that vanish and return, simultaneous opening, and a
+//! failed path.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use ropewalk_runtime::endpoint::{
 const BIND: &str = "--bind 10.77.1.2,10.77.2.2";
 const TO_OURS: &str = "--connect 10.77.1.1,10.77.2.1";
 
-/// Waits for a peer's end without keeping the endpoint from its work.
+/// Waits for a peer's end without blocking the endpoint.
 async fn report(peer: Peer) -> Report {
     tokio::task::spawn_blocking(|| peer.report()).await.expect("a report")
 }
@@ -51,14 +51,14 @@ fn a_peer_that_went_without_a_word_and_comes_again_restarts_the_association() {
 fn when_we_go_without_a_word_and_come_again_the_peer_takes_it_for_a_restart() {
     let (program, hosts) = (or_skip!(usrsctp()), or_skip!(Hosts::new(2)));
     let words = format!("--server {BIND} --expect 400000");
-    // A client that comes again between other ports is another one.
+    // A client that returns with other ports is a new client, so the ports are fixed.
     let ports = SctpPorts { local: Some(PORT), remote: PORT };
     let peer = Peer::start(&hosts, Side::Theirs, program, &words);
     hosts.live(async || {
         let (_endpoint, association) = connect_with_ports(&hosts, 2, ports).await;
         send(&association, 200_000, 1000, 1).await;
         association.flushed().await;
-        // With the runtime the driver is gone, before it could say goodbye.
+        // The driver ends with the runtime, before it could send an ABORT.
     });
     hosts.live(async || {
         let (_endpoint, association) = connect_with_ports(&hosts, 2, ports).await;
@@ -74,7 +74,7 @@ fn when_we_go_without_a_word_and_come_again_the_peer_takes_it_for_a_restart() {
 fn when_both_open_it_there_is_one_association() {
     let (program, hosts) = (or_skip!(usrsctp()), or_skip!(Hosts::new(2)));
     let words = format!("{BIND} {TO_OURS} --bytes 100000 --expect 200000 --finish shutdown");
-    // Who has sent an INIT already, unheard, when the other end begins.
+    // Which end has sent an INIT in vain before the other end starts.
     for we_first in [true, false] {
         hosts.live(async || {
             let endpoint = listen(&hosts, 2).await;

@@ -23,16 +23,16 @@ use crate::Failure;
 use crate::hub::Hub;
 use crate::places::{HUB_ADDRESS, SERVER_ADDRESS, run, source};
 
-/// Handshakes at one time.
+/// Maximum number of concurrent handshakes.
 const HANDSHAKES: usize = 64;
-/// MTU of the device: what fits into each path.
+/// MTU of the device, which fits into every path.
 const MTU: u32 = 1280;
 /// A connected client.
 #[derive(Debug)]
 pub struct Client {
     /// Its IPv4 address in the tunnel.
     pub address: IpAddr,
-    /// What the hub has answered.
+    /// The hub's answer.
     pub welcome: Welcome,
     /// Its association.
     pub association: Association,
@@ -41,7 +41,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// Connects with this key, and asks for addresses.
+    /// Connects with this key, and requests addresses.
     ///
     /// # Errors
     /// The hub refuses.
@@ -57,13 +57,13 @@ impl Client {
         Ok(Self { address, welcome, association, endpoint, sent: AtomicU32::new(0) })
     }
 
-    /// Sends inner packets without a lane, whatever they contain.
+    /// Sends inner packets without a lane and without checks.
     ///
     /// # Errors
     /// The association has ended.
     pub async fn send(&self, packets: impl IntoIterator<Item = Vec<u8>>) -> Result<(), Failure> {
         for packet in packets {
-            // Flow 0, in the order of arrival. The far end drops numbers that it has seen.
+            // Flow 0, in the order of arrival. The far end drops duplicate numbers.
             let header = self.sent.fetch_add(1, Ordering::Relaxed).to_be_bytes();
             self.send_with_header(header, &packet).await?;
         }
@@ -79,13 +79,14 @@ impl Client {
         Ok(self.association.send_unordered(PACKET_STREAM, PACKET_PPID, bytes).await?)
     }
 
-    /// The next inner packet that arrives. None if the association has ended, or nothing arrives in time.
+    /// The next inner packet that arrives. `None` if the association has ended, or nothing arrives in
+    /// time.
     pub async fn receive(&self, within: Duration) -> Option<Bytes> {
         let message = tokio::time::timeout(within, self.association.receive()).await.ok()??;
         (message.stream == PACKET_STREAM).then(|| message.bytes.slice(4.min(message.bytes.len())..))
     }
 
-    /// Opens an association, and says nothing.
+    /// Opens an association without sending anything.
     ///
     /// # Errors
     /// The hub does not answer.
@@ -105,7 +106,7 @@ impl Client {
     }
 }
 
-/// All clients, and their device. They end with this value.
+/// All clients and their device. Dropping this closes them.
 #[derive(Debug)]
 pub struct Fleet {
     addresses: Vec<IpAddr>,
@@ -187,7 +188,7 @@ impl PacketSink for DeviceSink {
     }
 }
 
-/// Gives each packet of the device to the client that has its source.
+/// Passes each packet of the device to the client with its source address.
 async fn read_device(device: TunDevice, inlets: BTreeMap<IpAddr, LaneInlet>) {
     let mut reader = device.reader();
     let mut batch = Vec::new();

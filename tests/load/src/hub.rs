@@ -12,12 +12,12 @@ use ropewalk_runtime::seal::{PublicKey, SecretKey};
 use crate::Failure;
 use crate::places::{HUB_ADDRESS, Places};
 
-/// How long the hub may take to start.
+/// Maximum time until the hub has started.
 const START: Duration = Duration::from_secs(30);
 /// Clock ticks of `/proc/PID/stat` in a second (USER_HZ, the same on all architectures that Linux supports).
 const TICKS: u32 = 100;
 
-/// How a hub is started.
+/// Options for starting a hub.
 #[derive(Clone, Debug, Default)]
 pub struct HubOptions {
     /// Number of keys in its list of peers.
@@ -28,7 +28,7 @@ pub struct HubOptions {
     pub entry: String,
 }
 
-/// A running hub, which ends with this value.
+/// A running hub. Dropping this ends it.
 #[derive(Debug)]
 pub struct Hub {
     child: Child,
@@ -99,7 +99,7 @@ impl Hub {
         &self.keys
     }
 
-    /// What it has said.
+    /// The log of the hub.
     pub fn said(&self) -> String {
         fs::read_to_string(&self.log).unwrap_or_default()
     }
@@ -115,7 +115,7 @@ impl Hub {
         Ok(kib.parse::<u64>()? * 1024)
     }
 
-    /// CPU time so far, of all threads.
+    /// Total CPU time of all threads.
     ///
     /// # Errors
     /// It has ended.
@@ -129,7 +129,7 @@ impl Hub {
         Ok(Duration::from_secs(1) * (user + system) / TICKS)
     }
 
-    /// Its status, as `ropewalk tunnel status --json` prints it.
+    /// Its status, as printed by `ropewalk tunnel status --json`.
     ///
     /// # Errors
     /// The command fails.
@@ -140,7 +140,7 @@ impl Hub {
         Ok(document["commands"][0].clone())
     }
 
-    /// Number of connected clients, as its status says.
+    /// Number of connected clients according to its status.
     ///
     /// # Errors
     /// The command fails.

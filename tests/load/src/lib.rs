@@ -5,9 +5,10 @@
 //!   TCP connections -- TUN -- clients == veth == ropewalk tunnel serve -- TUN -- TCP servers
 //! ```
 //!
-//! Each client has a key, an endpoint and an association of its own, and the same lane as `ropewalk tunnel up`. All clients
-//! share one TUN device, whose packets are assigned to clients by their source address. The hub is the real command. Idle
-//! clients carry nothing; each busy client has one TCP connection of the kernel, every second one of which uploads.
+//! Each client has its own key, endpoint and association, and the same lane as `ropewalk tunnel up`. All clients
+//! share one TUN device. Its packets are assigned to clients by their source address. The hub is the real command.
+//! Idle clients carry nothing. Each busy client has one TCP connection of the kernel; uploads and downloads
+//! alternate.
 
 #![allow(clippy::disallowed_methods, reason = "a program on real sockets that waits and measures")]
 
@@ -28,10 +29,10 @@ pub use self::report::{Group, Report};
 /// Why a run failed.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// How long the hub may take to notice that all clients have left.
+/// Maximum time until the hub notices that all clients have left.
 const LEAVE: Duration = Duration::from_secs(60);
 
-/// What is run.
+/// Parameters of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Load {
     /// Number of clients.
@@ -40,7 +41,7 @@ pub struct Load {
     pub busy: usize,
     /// Length of the idle phase in which the hub's CPU time is measured.
     pub idle: Duration,
-    /// Time that the busy clients get before they are measured.
+    /// Warm-up of the busy clients, which is not measured.
     pub warmup: Duration,
     /// Length of the measurement.
     pub measured: Duration,
@@ -91,7 +92,7 @@ pub fn run(binary: &Path, load: Load) -> Result<Report, Failure> {
     Ok(report)
 }
 
-/// Runs something with all threads in the namespace of the clients.
+/// Runs `what` with all threads in the namespace of the clients.
 fn on_runtime<F: Future<Output = Result<(), Failure>>>(
     places: &Places,
     what: impl FnOnce() -> F + Send,
@@ -102,7 +103,8 @@ fn on_runtime<F: Future<Output = Result<(), Failure>>>(
     })
 }
 
-/// Waits until the hub has published the state of all clients, and its memory no longer grows, at most ten seconds.
+/// Waits until the hub has published the state of all clients, and its memory no longer grows, for at most ten
+/// seconds.
 async fn settle(hub: &Hub) -> Result<(), Failure> {
     let mut before = 0;
     for _ in 0..10 {

@@ -1,4 +1,4 @@
-//! Prints what many clients of one hub get and cost.
+//! Prints the throughput and the costs of many clients of one hub.
 
 use std::path::PathBuf;
 use std::process::ExitCode;

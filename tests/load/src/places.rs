@@ -21,13 +21,14 @@ pub const SERVER_ADDRESS: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 /// The network of the clients in the tunnel.
 const INNER: &str = "10.88.0.0/16";
 
-/// The address from which a client connects: a network of 100 clients each, as limits of the hub are per network.
+/// The source address of a client. Networks have 100 clients each, because limits of the hub are per network.
 pub fn source(number: usize) -> Ipv4Addr {
     let (network, host) = (number / 100, number % 100);
     Ipv4Addr::from_bits(u32::from_be_bytes([198, 18, 0, 0]) + (network * 256 + host + 1) as u32)
 }
 
-/// The namespaces of the hub and of the clients, and a directory for files. All end with this value.
+/// The namespaces of the hub and of the clients, and a directory for files. Dropping this removes
+/// them.
 #[derive(Debug)]
 pub struct Places {
     hub: Namespace,
@@ -65,12 +66,12 @@ impl Places {
         Ok(places)
     }
 
-    /// A file for this run.
+    /// Path of a file for this run.
     pub fn file(&self, name: &str) -> PathBuf {
         self.directory.join(name)
     }
 
-    /// Calls `what` in the namespace of the hub, on a thread of its own.
+    /// Calls `what` in the namespace of the hub, in a new thread.
     ///
     /// # Errors
     /// Those of `what`.
@@ -81,7 +82,7 @@ impl Places {
         inside(&self.hub, what)
     }
 
-    /// Calls `what` in the namespace of the clients, on a thread of its own.
+    /// Calls `what` in the namespace of the clients, in a new thread.
     ///
     /// # Errors
     /// Those of `what`.
@@ -112,7 +113,7 @@ fn inside<T: Send>(
     })
 }
 
-/// A new directory.
+/// Creates a new directory.
 fn tempfile(name: &str) -> Result<PathBuf, Failure> {
     let path = std::env::temp_dir();
     let free = (0..).map(|n| path.join(format!("{name}-{}-{n}", std::process::id())));

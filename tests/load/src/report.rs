@@ -12,13 +12,14 @@ use crate::Load;
 pub struct Group {
     /// Number of clients.
     pub clients: usize,
-    /// Jain's index: 1 if all are equal, 1/n if one has everything (Jain, Chiu and Hawe, 1984).
+    /// Jain's index: 1 if all are equal, 1/n if one client has everything (Jain, Chiu and Hawe,
+    /// 1984).
     pub fairness: f64,
     /// Sum, bit/s.
     pub total_bps: f64,
-    /// The least, bit/s.
+    /// Minimum, bit/s.
     pub least_bps: f64,
-    /// The most, bit/s.
+    /// Maximum, bit/s.
     pub most_bps: f64,
 }
 
@@ -48,27 +49,27 @@ pub struct Report {
     pub clients: usize,
     /// Time until all were connected.
     pub connect_s: f64,
-    /// CPU time of the hub until it had noticed that all clients had left at the same time.
+    /// CPU time of the hub until it had noticed that all clients had left simultaneously.
     pub leave_cpu_s: f64,
-    /// Time until all were connected again after the hub was killed and started.
+    /// Time until all clients had reconnected after the hub was killed and restarted.
     pub return_s: f64,
     /// Resident memory of the hub before the first client.
     pub memory_before_bytes: u64,
-    /// Growth of the hub's resident memory by all clients, divided by their number, while they are idle.
+    /// Growth of the hub's resident memory while the clients are idle, per client.
     pub idle_bytes_per_client: f64,
-    /// CPU time that the hub takes for idle clients, in CPUs.
+    /// CPU time of the hub for idle clients, in CPUs.
     pub idle_cpu_share: f64,
     /// Largest resident memory while some clients are busy.
     pub memory_busy_bytes: u64,
     /// Resident memory afterwards.
     pub memory_after_bytes: u64,
-    /// CPU time that the hub takes while some clients are busy, in CPUs.
+    /// CPU time of the hub while some clients are busy, in CPUs.
     pub busy_cpu_share: f64,
     /// Clients that download.
     pub downloads: Group,
     /// Clients that upload.
     pub uploads: Group,
-    /// What the hub has said.
+    /// The log of the hub.
     #[serde(skip)]
     pub said: String,
 }

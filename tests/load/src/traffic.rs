@@ -18,11 +18,11 @@ use crate::places::{Places, SERVER_ADDRESS};
 use crate::report::{Group, Report};
 use crate::{Failure, Load};
 
-/// Port of the server. The first byte of a connection says what the client does.
+/// Port of the server. The first byte of a connection tells it what the client does.
 const PORT: u16 = 7800;
 const DOWNLOAD: u8 = b'd';
 const UPLOAD: u8 = b'u';
-/// Congestion control of the kernel's connections, whatever the default of this machine.
+/// Congestion control of the kernel's connections, independent of the machine's default.
 const CONGESTION: &[u8] = b"cubic";
 /// Bytes of one read or write.
 const CHUNK: usize = 64 << 10;
@@ -41,7 +41,7 @@ pub async fn measure(
     load: Load,
     report: &mut Report,
 ) -> Result<(), Failure> {
-    // Spread over all clients.
+    // The busy clients are spread evenly over all clients.
     let step = (fleet.addresses().len() / load.busy).max(1);
     let busy = fleet.addresses().iter().step_by(step).take(load.busy).enumerate();
     let kind = |number: usize| if number.is_multiple_of(2) { DOWNLOAD } else { UPLOAD };
@@ -118,7 +118,7 @@ impl Server {
         let listener = places.at_hub(|| {
             let listener = std::net::TcpListener::bind((SERVER_ADDRESS, PORT))?;
             listener.set_nonblocking(true)?;
-            // Accepted connections inherit it.
+            // Accepted connections inherit the congestion control.
             SockRef::from(&listener).set_tcp_congestion(CONGESTION)?;
             Ok(listener)
         })?;

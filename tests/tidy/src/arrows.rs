@@ -14,7 +14,7 @@ struct CrateRule {
     in_tests: &'static [&'static str],
 }
 
-/// The whole architecture, lowest crates first. A crate that is not listed here must not exist.
+/// The complete architecture, lowest crates first. A crate that is not listed here must not exist.
 const CRATES: [CrateRule; 14] = [
     CrateRule { name: "base", below: &[], in_tests: &[] },
     // The engine's pair tests run over simulated links.

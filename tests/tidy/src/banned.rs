@@ -7,10 +7,10 @@ use crate::Finding;
 use crate::tokens::{Attribute, Kind, Token, attributes, lex};
 use crate::tree::{SourceFile, Tree};
 
-/// Crates whose results depend on their arguments alone.
+/// Crates whose results depend only on their arguments.
 const PURE: [&str; 6] = ["base", "engine", "tunnel", "webrtc", "netsim", "models"];
 
-/// The crates below the runtime, and the Python classes: they have no clock and no random source of their own.
+/// The crates below the runtime, and the Python classes. They have neither a clock nor a random source.
 const DETERMINISTIC: [&str; 9] =
     ["base", "engine", "tunnel", "webrtc", "netsim", "models", "scenario", "lab", "py"];
 
@@ -39,7 +39,7 @@ struct Rule {
     why: &'static str,
 }
 
-/// The folders that change a machine: the calls themselves, and what a tunnel owns.
+/// Directories that change a machine: the calls themselves, and the resources of a tunnel.
 const OWNERS: [&str; 2] = ["crates/runtime/src/", "crates/apps/src/tunnel/machine/"];
 
 const RULES: [Rule; 8] = [

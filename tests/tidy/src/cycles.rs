@@ -42,7 +42,8 @@ fn circles_of(tree: &Tree, name: &str) -> Vec<Finding> {
     graph.keys().filter_map(|module| circle(&graph, module)).collect()
 }
 
-/// The module that each name of the crate's root stands for: itself, or the one that a re-export names.
+/// The module behind each name in the crate's root: the module itself, or the one that a re-export
+/// names.
 fn homes(root: &[Token]) -> BTreeMap<String, String> {
     let mut homes = BTreeMap::new();
     for (index, token) in root.iter().enumerate() {
@@ -67,7 +68,7 @@ fn depth(inside: &str) -> usize {
     if inside.ends_with("/mod.rs") { parts - 1 } else { parts }
 }
 
-/// The names that follow the crate's root in paths, `crate::` or as many `super::` as lead there, with their lines.
+/// Names that follow the crate's root in paths (`crate::`, or `super::` up to the root), with their lines.
 fn imports(tokens: &[Token], depth: usize) -> Vec<(String, usize)> {
     let mut found = Vec::new();
     let mut inline = Vec::new();

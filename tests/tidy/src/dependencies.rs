@@ -94,7 +94,7 @@ fn requirement(line: &str) -> Option<String> {
 fn vendored(tree: &Tree) -> BTreeSet<String> {
     let inside = tree.paths.iter().filter_map(|path| path.strip_prefix("web/vendor/"));
     let names = inside.filter_map(|path| path.split(['/', '.']).next());
-    // Licence files belong to the library beside them.
+    // Licence files belong to the library next to them.
     names.filter(|n| !n.starts_with("LICENSE") && *n != "README").map(canonical).collect()
 }
 

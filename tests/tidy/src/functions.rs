@@ -1,4 +1,4 @@
-//! Functions that a page names exist in the file that it names.
+//! Functions named on a page exist in the file that the page names.
 
 use crate::Finding;
 use crate::tree::{SourceFile, Tree};

@@ -27,14 +27,14 @@ use std::fmt;
 pub struct Finding {
     /// Path from the root of the repository, with `/`.
     pub path: String,
-    /// Line, counted from 1; 0 for a finding about the whole file.
+    /// Line, counted from 1; 0 for a finding about the entire file.
     pub line: usize,
     /// What is wrong, and how to fix it.
     pub message: String,
 }
 
 impl Finding {
-    /// A finding at a line of a file (0: the whole file).
+    /// A finding at a line of a file (0: the entire file).
     pub fn new(path: &str, line: usize, message: impl Into<String>) -> Self {
         Self { path: path.to_owned(), line, message: message.into() }
     }

@@ -40,7 +40,7 @@ fn objection(tree: &Tree, page: &SourceFile, target: &str) -> Option<String> {
     missing.then(|| format!("link `{target}`: `{other}` has no such heading; it has {known:?}"))
 }
 
-/// Resolves a relative path against a directory of the repository; none if it leads outside.
+/// Resolves a relative path against a directory of the repository. `None` if it leads outside.
 pub fn resolve(directory: &str, path: &str) -> Option<String> {
     let mut parts: Vec<&str> = directory.split('/').filter(|part| !part.is_empty()).collect();
     for part in path.split('/') {

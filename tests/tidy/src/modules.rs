@@ -1,7 +1,7 @@
 //! No dead files: every Rust file of a crate is reached through `mod` from a root that cargo compiles.
 //!
-//! That includes the tests of a crate whose manifest sets `autotests = false`: cargo does not look for them, so a file
-//! that nobody declares would never run.
+//! That includes the tests of a crate whose manifest sets `autotests = false`: cargo does not look for them, so an
+//! undeclared file would never run.
 
 use std::collections::BTreeSet;
 
@@ -48,7 +48,7 @@ fn roots(tree: &Tree) -> Vec<String> {
     roots
 }
 
-/// Directories of tests that cargo compiles only as far as a manifest lists them.
+/// Directories of tests in which cargo compiles only the files that a manifest lists.
 fn listed_tests(tree: &Tree) -> Vec<String> {
     let manifests = tree.files.iter().filter(|file| file.path.ends_with("Cargo.toml"));
     let listed = manifests.filter(|file| {

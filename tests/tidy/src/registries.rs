@@ -1,7 +1,7 @@
-//! A thing is registered in few places: those that the table "To add" of CONTRIBUTING.md lists.
+//! Each kind of thing is registered only in the places that the table "To add" of CONTRIBUTING.md lists.
 //!
-//! A file that names most things of a kind, such as most schedulers, is a place where such things are registered.
-//! Such a place must be known to a contributor who adds one, so only the listed files may be one.
+//! A file that names a majority of a kind, such as of the schedulers, is a place where such things are
+//! registered. A contributor who adds one must know all such places, so other files must not become one.
 
 use std::collections::BTreeSet;
 
@@ -9,13 +9,13 @@ use crate::Finding;
 use crate::tokens::{Kind, lex};
 use crate::tree::{SourceFile, Tree};
 
-/// A kind of things that are registered.
+/// A kind of thing that is registered.
 pub struct Registered {
     /// Its name in the table of CONTRIBUTING.md.
     pub name: &'static str,
     /// Names and types of such things.
     pub things: &'static [&'static [&'static str]],
-    /// The files that may name most of them.
+    /// Files that may name a majority of them.
     pub places: &'static [&'static str],
 }
 
@@ -158,7 +158,7 @@ pub const KINDS: [Registered; 7] = [
 /// Modules that exist in tests only.
 const TEST_MODULES: [&str; 2] = ["conformance", "model"];
 
-/// Finds files that name most things of a kind and are not listed, and listed files that do not.
+/// Finds unlisted files that name a majority of a kind, and listed files that do not.
 pub fn unlisted_registries(tree: &Tree) -> Vec<Finding> {
     KINDS.iter().flat_map(|kind| unlisted(tree, kind)).collect()
 }
@@ -187,7 +187,7 @@ fn is_product(file: &SourceFile) -> bool {
     let is_source = file.is_crate_source()
         || file.path.starts_with("python/ropewalk/")
         || file.path.starts_with("web/report/");
-    // What a paper compares is its own list.
+    // A paper's comparison has its own list.
     let is_paper = file.path.contains("/reproduce/");
     let is_test = |part: &str| {
         let name = part.strip_suffix(".rs").unwrap_or(part);
@@ -208,7 +208,7 @@ fn words(file: &SourceFile) -> BTreeSet<String> {
         let separates = |c: char| !(c.is_alphanumeric() || c == '_' || c == '-');
         return file.text.split(separates).map(str::to_owned).collect();
     }
-    // Unit tests may name what they want; they stand at the end of a file.
+    // Unit tests, at the end of a file, may name anything.
     let code = file.text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
     let code = SourceFile { path: file.path.clone(), text: code.to_owned() };
     let tokens = lex(&code).unwrap_or_default();

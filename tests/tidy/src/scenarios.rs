@@ -1,4 +1,4 @@
-//! Every file in `scenarios/` is named by a page or a test.
+//! Every file in `scenarios/` is named on a page or in a test.
 
 use crate::Finding;
 use crate::tree::{SourceFile, Tree};
@@ -18,7 +18,7 @@ pub fn unnamed(tree: &Tree) -> Vec<Finding> {
     unnamed.map(|path| Finding::new(path, 0, message)).collect()
 }
 
-/// Whether a file counts: pages, tests, and scenarios, which name their traces.
+/// Whether names in this file count: pages, tests, and scenarios, which name their traces.
 fn mentions(file: &SourceFile) -> bool {
     let page = file.extension() == "md";
     let test = file.path.starts_with("tests/") || file.path.contains("/tests/");
@@ -26,7 +26,7 @@ fn mentions(file: &SourceFile) -> bool {
     (page || test || file.path.starts_with("scenarios/")) && !file.path.starts_with("tests/tidy/")
 }
 
-/// Whether a text has a file name as a whole word: `wifi-lte.toml` does not name `lte.toml`.
+/// Whether a text contains a complete file name: `wifi-lte.toml` does not name `lte.toml`.
 fn names(text: &str, name: &str) -> bool {
     text.match_indices(name).any(|(start, _)| {
         let before = text[..start].chars().next_back();

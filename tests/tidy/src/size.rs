@@ -6,9 +6,9 @@ use crate::Finding;
 use crate::tokens::{Kind, Token, closing, lex};
 use crate::tree::{SourceFile, Tree};
 
-/// Limit on the lines of a file; a file must have fewer.
+/// Exclusive limit on the lines of a file.
 pub const FILE_LINES: usize = 600;
-/// Limit on the lines of a function, from `fn` to its closing brace; a function must have fewer.
+/// Exclusive limit on the lines of a function, from `fn` to its closing brace.
 pub const FUNCTION_LINES: usize = 70;
 
 /// Extensions of the files whose length is limited.
@@ -77,7 +77,8 @@ fn functions(file: &SourceFile) -> Result<Vec<Function>, Finding> {
     Ok(with_body.collect())
 }
 
-/// Index of the brace that closes the function whose `fn` is at `start`; none for a function without a body.
+/// Index of the brace that closes the function whose `fn` is at `start`. `None` for a function without a
+/// body.
 fn body_end(tokens: &[Token], start: usize) -> Option<usize> {
     let mut index = start;
     while let Some(token) = tokens.get(index) {

@@ -129,7 +129,7 @@ pub fn attributes(tokens: &[Token]) -> impl Iterator<Item = Attribute<'_>> {
     (0..tokens.len()).filter_map(|index| attribute_at(tokens, index))
 }
 
-/// The text of a plain string literal; none for any other token.
+/// The text of a plain string literal. `None` for any other token.
 pub fn string_of(token: &Token) -> Option<&str> {
     match &token.kind {
         Kind::Literal(text) => text.strip_prefix('"')?.strip_suffix('"'),

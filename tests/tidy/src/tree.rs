@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 pub struct SourceFile {
     /// Path from the root of the repository, with `/`.
     pub path: String,
-    /// The whole text.
+    /// The full text.
     pub text: String,
 }
 

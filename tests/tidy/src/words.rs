@@ -1,4 +1,4 @@
-//! The text of the project speaks of the project only: not of the process of writing it, of a machine, or of a
+//! The text of the project is about the project only, not about the process of writing it, a machine, or a
 //! tracker.
 //!
 //! This file contains the list of words and is therefore not checked.
@@ -6,7 +6,7 @@
 use crate::Finding;
 use crate::tree::{SourceFile, Tree};
 
-/// Words and phrases about the process of writing; compared without regard to case.
+/// Words and phrases about the process of writing, compared without case.
 const DEVELOPMENT_WORDS: [&str; 22] = [
     "ai agent",
     "ai agents",
@@ -66,7 +66,8 @@ const REGISTRIES: [&str; 10] = [
 const TRACKED: [&str; 9] =
     ["issue", "issues", "pr", "pull request", "ticket", "bug", "fixes", "closes", "milestone"];
 
-/// Lock files contain the origins of packages; vendored files and licences are texts of others.
+/// Whether the file is our own text. Lock files contain the origins of packages; vendored files and
+/// licences are texts of others.
 fn is_ours(file: &SourceFile) -> bool {
     let own_list = file.path == "tests/tidy/src/words.rs";
     let others = file.path.starts_with("web/vendor/") || file.path.starts_with("LICENSE");

@@ -1,9 +1,9 @@
 //! Bulk data through quinn with its default settings, one stream of one connection:
 //!
-//!     quinn-peer recv ADDRESS CERTIFICATE          says {"bytes": ..., "seconds": ...} when the peer is done
+//!     quinn-peer recv ADDRESS CERTIFICATE          prints {"bytes": ..., "seconds": ...} when the peer has finished
 //!     quinn-peer send ADDRESS CERTIFICATE SECONDS
 //!
-//! The receiver writes its certificate to the file, the sender trusts that alone.
+//! The receiver writes its certificate to the file. The sender trusts only that certificate.
 
 use std::error::Error;
 use std::net::SocketAddr;
@@ -50,7 +50,7 @@ async fn receive(address: SocketAddr, file: &str) -> Result<()> {
         bytes += chunks[..count].iter().map(Bytes::len).sum::<usize>();
     }
     println!("{{\"bytes\": {bytes}, \"seconds\": {:.6}}}", began.elapsed().as_secs_f64());
-    // The peer closes: before that it has to learn that all has come.
+    // The peer closes the connection after it has learned that everything has arrived.
     connection.closed().await;
     Ok(())
 }

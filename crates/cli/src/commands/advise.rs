@@ -85,7 +85,7 @@ pub fn execute(args: &AdviseArgs, console: Console) -> Result<(), Failure> {
     }
     let format = args.format.format();
     if format == Format::Text {
-        // The live comparison takes its time, so the advice comes first.
+        // The advice is printed first, because the live comparison takes time.
         output::print(&show::text(&args.file.title(), &advice))?;
     }
     let live = live.map(|plan| plan.run(&advice, console)).transpose()?;
@@ -120,7 +120,7 @@ fn text_for(
             return Ok(text);
         }
     }
-    // The text of the file cannot hold the advice, so every value is written out.
+    // The advice cannot be inserted into the text of the file, so every value is written.
     let text = advised.to_toml();
     match Scenario::parse(&text, &place) {
         Ok(found) if found == advised => Ok(text),

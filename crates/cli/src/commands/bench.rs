@@ -177,7 +177,7 @@ async fn clients(args: &ServeArgs, endpoint: &Endpoint, access: &AccessList, rep
                 }
             };
             reporter.report(PeerIdentity { name, key, address }, event);
-            // An association that is dropped too early would not deliver the figures.
+            // The association must be kept until the figures are delivered.
             association.ended().await;
         };
         if args.once {

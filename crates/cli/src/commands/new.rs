@@ -1,4 +1,4 @@
-//! `ropewalk new`: writes a scenario to start with.
+//! `ropewalk new`: writes an initial scenario.
 
 mod logs;
 

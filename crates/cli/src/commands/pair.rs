@@ -248,7 +248,8 @@ async fn show(
         .map(|(address, _)| address)
         .filter(|address| !address.ip().is_loopback())
         .collect();
-    // A server uses the default port if pairing had to leave it because a server uses it.
+    // If pairing had to avoid the default port because a server uses it, that server keeps using
+    // the default port.
     let moved = args.listen.is_empty() && locals.iter().any(|local| local.port() != PORT);
     let introduction = introduction(args, moved.then_some(PORT), addresses.clone());
     let code = Code::generate().map_err(|error| Failure::Run(error.to_string()))?;

@@ -1,4 +1,4 @@
-//! `ropewalk preload`: runs a program whose SCTP sockets are Ropewalk's.
+//! `ropewalk preload`: runs a program with Ropewalk's SCTP sockets.
 
 mod program;
 

@@ -315,7 +315,7 @@ fn listener(
     reporter: Reporter,
     access: AccessList,
 ) -> impl Fn(TransferEvent) + Send + Sync {
-    // Senders are served one at a time: later events belong to the one that connected last.
+    // Senders are served one at a time, so later events belong to the one that connected last.
     let sender = Mutex::new(Peer::default());
     move |news| {
         let mut sender = sender.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! `ropewalk reproduce`: compares what the papers print with the models and the simulator.
+//! `ropewalk reproduce`: compares results printed in papers with the models and the simulator.
 
 use std::path::{Path, PathBuf};
 

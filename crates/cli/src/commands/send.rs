@@ -113,7 +113,7 @@ fn conclude(
     let failures = job.failures();
     let progress = record.progress;
     let nobody = matches!(result, Some(Err(SendError::Unreachable(_))));
-    // Entries that were refused will be refused again.
+    // Refused entries would be refused again.
     let resumable = match &result {
         Some(Ok(())) => false,
         Some(Err(error)) => !error.is_refusal(),
@@ -196,7 +196,7 @@ fn show(screen: &Screen, last: &Mutex<PeerText>, retry: Duration, news: Transfer
             screen.note(format_args!("{name}: resumed after {}", size(at as f64)));
         }
         TransferEvent::Failed(name, why) => screen.note(format_args!("{name}: {why}")),
-        // The same reason after progress is news.
+        // After progress, the same reason is reported again.
         TransferEvent::Started(..) | TransferEvent::Finished(..) => {
             *last.lock().unwrap_or_else(PoisonError::into_inner) = PeerText::default();
         }

@@ -1,4 +1,4 @@
-//! `ropewalk status`: what the running commands of this machine do.
+//! `ropewalk status`: the activity of the running commands of this machine.
 
 use clap::Args;
 use ropewalk_apps::observe::{LinkStatus, Status, TunnelFigures, clock};

@@ -182,7 +182,7 @@ fn check_means(args: &SweepArgs) -> Result<(), Failure> {
 fn plan(scenario: &FileArgs, args: &SweepArgs) -> Result<SweepPlan, Failure> {
     let axes: Vec<Axis> =
         args.vary.iter().map(|vary| Axis::parse(vary)).collect::<Result<_, _>>()?;
-    // Check the unchanged file first: its problems have nothing to do with the sweep.
+    // Check the unchanged file first: its errors are independent of the sweep.
     scenario.load_with(&[])?;
     let ScenarioText { name, text } = scenario.source()?.clone();
     let source = Source {

@@ -1,4 +1,4 @@
-//! `ropewalk tournament`: all schedulers against each other, on several scenarios and protocols.
+//! `ropewalk tournament`: compares all schedulers on several scenarios and protocols.
 
 mod match_configs;
 mod setting;

@@ -192,7 +192,7 @@ fn text_for(
 ) -> Result<String, Failure> {
     let tuned = tuning.applied_to(scenario);
     let text = if args.scenario.is_changed() {
-        // The file lacks the changes of the command line, so every value is written out.
+        // The file does not contain the changes of the command line, so every value is written.
         tuned.to_toml()
     } else {
         tuned_text(&args.scenario.source()?.text, &tuning.limits_packets)

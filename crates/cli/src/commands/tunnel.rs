@@ -1,4 +1,4 @@
-//! `ropewalk tunnel`: all IP traffic of a machine over all its links.
+//! `ropewalk tunnel`: carries all IP traffic of a machine over all its links.
 
 mod client;
 mod hub;

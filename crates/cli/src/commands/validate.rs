@@ -1,4 +1,5 @@
-//! `ropewalk validate`: Linux TCP and Multipath TCP over emulated links, beside the simulator.
+//! `ropewalk validate`: compares Linux TCP and Multipath TCP over emulated links with the
+//! simulator.
 
 #[cfg(target_os = "linux")]
 mod report;
@@ -144,7 +145,8 @@ impl ValidateArgs {
                 change,
             })
             .collect();
-        // All that the preset determines follows from it, also where a scenario names another one.
+        // Settings that follow from the preset are derived again, even if a scenario names another
+        // preset.
         let preset = ["transfer.protocol=mptcp", "transfer.preset=linux-6"];
         overrides.extend(preset.map(|change| Override { option: "--set", change }));
         let load = |file: PathBuf| {

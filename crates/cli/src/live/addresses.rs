@@ -1,4 +1,4 @@
-//! Addresses in the notation that people use.
+//! Parses and formats addresses for people.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
 use std::sync::Arc;
@@ -28,8 +28,8 @@ pub fn listen(text: &str) -> Result<SocketAddr, Failure> {
     })
 }
 
-/// An endpoint that listens at the sockets of the service manager, if it passes any (`sd_listen_fds`), else at these
-/// addresses, else at all addresses of this machine.
+/// Options of an endpoint that listens at the sockets of the service manager, if it passes any (`sd_listen_fds`),
+/// otherwise at these addresses, otherwise at all addresses of this machine.
 ///
 /// # Errors
 /// A text is not an address, or the service manager passes something other than UDP sockets.
@@ -44,7 +44,7 @@ pub fn listening(texts: &[String]) -> Result<Options, Failure> {
     Options::inheriting(sockets).map_err(refused)
 }
 
-/// All addresses of this machine: of IPv4, and of IPv6 if it has that.
+/// All addresses of this machine: IPv4, and IPv6 if the machine supports it.
 fn everywhere() -> Vec<SocketAddr> {
     let all = [SocketAddr::from(([0; 4], PORT)), SocketAddr::from(([0_u16; 8], PORT))];
     let has_family = |address: &SocketAddr| {
@@ -66,7 +66,7 @@ fn inherited() -> Result<Vec<UdpSocket>, Failure> {
     (0..count).filter_map(take).collect()
 }
 
-/// Addresses of the peer: in the same notation, or names.
+/// Addresses of the peer, in the same notation or as names.
 ///
 /// # Errors
 /// A name that does not resolve.
@@ -87,12 +87,12 @@ pub fn remotes_by(texts: &[String], lookup: Lookup<'_>) -> Result<Vec<SocketAddr
     texts.iter().map(|text| remote(text.trim(), lookup)).collect()
 }
 
-/// Whether one of these is a name.
+/// Whether one of these texts is a name.
 pub fn has_name(texts: &[String]) -> bool {
     texts.iter().any(|text| numeric(text.trim(), PORT).is_none())
 }
 
-/// Looks these addresses of the peer up again, if one is a name.
+/// Returns a function that resolves these addresses of the peer again, if one is a name.
 pub fn finder(texts: &[String]) -> Option<Finder> {
     let texts = texts.to_vec();
     has_name(&texts).then(|| Finder(Arc::new(move || remotes(&texts).ok())))
@@ -114,7 +114,7 @@ fn remote(text: &str, lookup: Lookup<'_>) -> Result<SocketAddr, Failure> {
     match lookup(host).map(|addresses| addresses.first().copied()) {
         Ok(Some(ip)) => Ok(SocketAddr::new(ip, port)),
         Ok(None) => Err(Failure::input(format!("--to {text}: the name has no address"), help)),
-        // The name may be right, and the network not there yet.
+        // The name may be right, but the network may not be ready yet.
         Err(error) => Err(Failure::Run(format!("--to {text}: {error}"))),
     }
 }
@@ -130,8 +130,8 @@ fn by_name_servers(host: &str) -> Result<Vec<IpAddr>, String> {
     by(Resolver::system, host)
 }
 
-/// The hosts file and these name servers, outside of a tunnel: with sockets of this mark, over each of these interfaces until one
-/// answers. Reads the hosts file again.
+/// Looks up a name in the hosts file and at these name servers, outside of a tunnel: with sockets of this mark,
+/// over each of these interfaces until one answers. Reads the hosts file again.
 pub fn outside(
     host: &str,
     servers: &[IpAddr],
@@ -140,7 +140,7 @@ pub fn outside(
 ) -> Result<Vec<IpAddr>, String> {
     let servers: Vec<SocketAddr> =
         servers.iter().map(|server| SocketAddr::new(*server, DOMAIN)).collect();
-    // Of a name in the hosts file, other addresses are not asked for.
+    // A name in the hosts file has no other addresses.
     let by_hosts = by(|| Ok((Resolver::outside(&[], mark, None)?, None)), host);
     if by_hosts.is_ok() {
         return by_hosts;
@@ -180,7 +180,7 @@ fn by(
     })
 }
 
-/// An address in this notation; `port` if it has none.
+/// Parses an address in this notation. `port` applies if it has none.
 pub fn numeric(text: &str, port: u16) -> Option<SocketAddr> {
     if let Ok(address) = text.parse() {
         return Some(address);
@@ -189,7 +189,7 @@ pub fn numeric(text: &str, port: u16) -> Option<SocketAddr> {
     bare.parse::<IpAddr>().ok().map(|ip| SocketAddr::new(ip, port))
 }
 
-/// Where to send from: addresses or interfaces; by default, whatever the system chooses.
+/// Local addresses or interfaces to send from. By default, the system chooses.
 pub fn locals(texts: &[String], remotes: &[SocketAddr]) -> Vec<BindAddress> {
     let anywhere = |ipv6: bool| -> SocketAddr {
         let ip =
@@ -231,7 +231,8 @@ pub fn reachable(bound: &[SocketAddr]) -> Vec<(SocketAddr, Option<String>)> {
     found
 }
 
-/// Addresses for a command line, without the default port, or port 0 over IP alone; a placeholder if there is none.
+/// Addresses for a command line, without the default port, and without port 0 (directly over IP). A placeholder if
+/// there is none.
 pub fn listed(addresses: &[(SocketAddr, Option<String>)]) -> String {
     let one = |(address, _): &(SocketAddr, Option<String>)| match address.port() {
         0 | PORT => address.ip().to_string(),

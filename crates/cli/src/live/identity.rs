@@ -1,4 +1,4 @@
-//! This machine's identity: a given key, or the user's default key, which is created when first needed.
+//! This machine's identity: a given key, or the user's default key, which is created on first use.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use ropewalk_runtime::seal::SecretKey;
 use crate::console::Console;
 use crate::failure::Failure;
 
-/// Reads the given key, else the user's default key.
+/// Reads the given key, otherwise the user's default key.
 ///
 /// # Errors
 /// The key cannot be read, or cannot be created.

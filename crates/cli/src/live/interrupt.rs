@@ -1,5 +1,5 @@
-//! Signals: Ctrl-C, SIGTERM from a service manager, and others that would end the process end a command, which undoes what
-//! it has changed. SIGHUP lets a command read its files again; without such files it ends the command.
+//! Signals. Ctrl-C, SIGTERM from a service manager, and other terminating signals end a command, which then undoes
+//! its changes. On SIGHUP, a command reads its files again; if it has no such files, it ends.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -15,16 +15,16 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::failure::Failure;
 
-/// Time for the packet that tells the peer about the end.
+/// Time for sending the packet that informs the peer of the end.
 const FAREWELL: Duration = Duration::from_millis(50);
 
 /// The threads of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Threads {
-    /// One. For one association: its tasks pass on each packet, and handing packets from thread to thread costs more than a
-    /// second core is worth.
+    /// A single thread, for one association. Its tasks pass on each packet, and passing packets between threads
+    /// costs more than a second core gains.
     One,
-    /// One per core. For many associations.
+    /// One thread per core, for many associations.
     PerCore,
 }
 
@@ -48,7 +48,8 @@ pub fn run_until_interrupted(
     let runtime =
         runtime.map_err(|error| Failure::Run(format!("cannot start threads: {error}")))?;
     runtime.block_on(async {
-        // Installed before the end reports that it is ready: a signal may follow immediately.
+        // Must be installed before the end reports that it is ready, because a signal may follow
+        // immediately.
         let mut interrupt = Interrupt::install();
         let result = tokio::select! {
             result = end => result,
@@ -59,12 +60,12 @@ pub fn run_until_interrupted(
     })
 }
 
-/// Whether a SIGHUP lets this command read files again, so that it does not end the command.
+/// Whether this command reads files again on SIGHUP instead of ending.
 #[cfg(unix)]
 static REREADS: AtomicBool = AtomicBool::new(false);
 
-/// Handlers of the signals that end a command. From [`Interrupt::install`] on, a signal does not end the process by
-/// itself, so that everything that the command has changed is undone.
+/// Handlers of the signals that end a command. After [`Interrupt::install`], a signal no longer ends the process
+/// directly, so that the command can undo its changes.
 pub struct Interrupt {
     #[cfg(unix)]
     signals: Vec<(SignalKind, Signal)>,
@@ -79,7 +80,7 @@ impl Interrupt {
     /// Outside a tokio runtime.
     pub fn install() -> Self {
         let always = [SignalKind::interrupt(), SignalKind::terminate()];
-        // `nohup` and shells that start a command in the background have these ignored, and they stay ignored.
+        // `nohup` and shells that start a command in the background ignore these. They stay ignored.
         let unless_ignored = [
             SignalKind::hangup(),
             SignalKind::quit(),
@@ -110,8 +111,8 @@ impl Interrupt {
     }
 }
 
-/// The signals that this process ignores, bit 0 for signal 1. Elsewhere than on Linux, safe Rust cannot ask: all signals
-/// count as ignored, and keep what the process was started with.
+/// The signals that this process ignores, bit 0 for signal 1. On systems other than Linux, safe Rust cannot query
+/// this: all signals count as ignored, and keep their initial disposition.
 #[cfg(unix)]
 fn ignored_signals() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();

@@ -1,6 +1,6 @@
-//! The log of a server on stderr: which peer did what.
+//! The log of a server on stderr: the actions of its peers.
 //!
-//! Libraries emit records; this file turns them into events of `tracing`, which a subscriber formats as text
+//! Libraries emit records. This file turns them into events of `tracing`, which a subscriber formats as text
 //! or as JSON. Under systemd (`JOURNAL_STREAM`), text lines have no timestamps and begin with a priority
 //! that journald understands (sd-daemon(3)).
 
@@ -106,7 +106,7 @@ impl LogControl {
             LogLevel::Info => LevelFilter::INFO,
             LogLevel::Debug => LevelFilter::DEBUG,
         };
-        // Fails only if the log is gone, which exists as long as the process.
+        // Fails only if the log does not exist, but it exists as long as the process.
         let _ = self.handle.reload(Targets::new().with_target(TARGET, level));
     }
 }

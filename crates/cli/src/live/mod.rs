@@ -1,4 +1,5 @@
-//! Shared by the commands that communicate with a peer: addresses, keys, and properties of associations.
+//! Shared code of the commands that communicate with a peer: addresses, keys, and properties of
+//! associations.
 
 mod access;
 pub mod addresses;

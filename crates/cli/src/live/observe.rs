@@ -1,4 +1,4 @@
-//! Options that let others see a running command: metrics, status socket, live page, JSON stream.
+//! Options for observing a running command: metrics, status socket, live page, JSON stream.
 
 #[cfg(unix)]
 use std::io::ErrorKind;

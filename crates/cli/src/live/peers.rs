@@ -20,10 +20,11 @@ impl std::str::FromStr for PeerArg {
 }
 
 impl PeerArg {
-    /// The peer's entry in the user's list of peers, or one without a name for a key.
+    /// The peer's entry in the user's list of peers, or an entry without a name for a key.
     ///
     /// # Errors
-    /// The list cannot be read, or has no peer of this name. `option` is what the user gave.
+    /// The list cannot be read, or has no peer of this name. `option` is the option that named the
+    /// peer.
     pub fn find(&self, option: &str) -> Result<PeerPolicy, Failure> {
         self.0.find(None).map_err(|error| match error {
             FindPeerError::List(error) => error.into(),
@@ -35,7 +36,7 @@ impl PeerArg {
     }
 }
 
-/// The file of the user's peers, whether or not it exists.
+/// The file of the user's peers, even if it does not exist.
 ///
 /// # Errors
 /// No file is given, and there is no directory for settings.

@@ -1,7 +1,7 @@
 //! SIGHUP: reads the file of `--config` again while a command runs.
 //!
-//! Options that can change while the command runs apply at once. For others that differ, a warning says that they need a
-//! restart, at each SIGHUP until they have it. A file with an error changes nothing.
+//! Options that can change while the command runs apply immediately. If other options differ, each SIGHUP logs a
+//! warning that they need a restart. A file with an error changes nothing.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,22 +16,22 @@ use crate::console::Console;
 use crate::failure::Failure;
 use crate::{Cli, config};
 
-/// Reports what happened at a SIGHUP.
+/// Reports the results of a SIGHUP.
 #[derive(Clone)]
 pub struct Announcer {
     reporter: Reporter,
     console: Console,
-    /// Whether a log shows events, so that notes are for a person at a terminal only.
+    /// Whether a log shows events, so that notes are only for a person at a terminal.
     has_log: bool,
 }
 
 impl Announcer {
-    /// For a command that writes a log of events.
+    /// Creates an announcer for a command that logs events.
     pub const fn with_log(reporter: Reporter, console: Console) -> Self {
         Self { reporter, console, has_log: true }
     }
 
-    /// For a command whose only output are notes.
+    /// Creates an announcer for a command that only prints notes.
     pub const fn with_notes(reporter: Reporter, console: Console) -> Self {
         Self { reporter, console, has_log: false }
     }
@@ -46,7 +46,7 @@ impl Announcer {
     }
 }
 
-/// Options that a SIGHUP may change, of a command with the arguments `A`.
+/// Options that a SIGHUP may change, for a command with the arguments `A`.
 pub struct Reload<A> {
     announcer: Announcer,
     options: Vec<LiveOption<A>>,
@@ -55,20 +55,20 @@ pub struct Reload<A> {
 /// Applies an option that has been checked.
 pub type Commit = Box<dyn FnOnce() -> Result<(), Failure> + Send>;
 
-/// Checks some options of new arguments. None: this change needs a restart.
+/// Checks options in new arguments. Returns `None` if the change needs a restart.
 type Check<A> = Arc<dyn Fn(&A) -> Result<Option<Commit>, Failure> + Send + Sync>;
 
-/// Some options, by their long names, and what checks and applies them.
+/// Long names of options, and the function that checks and applies them.
 type LiveOption<A> = (&'static [&'static str], Check<A>);
 
 impl<A: Args + FromArgMatches + Send + 'static> Reload<A> {
-    /// A reload that changes no option yet.
+    /// Creates a reload without options.
     pub const fn new(announcer: Announcer) -> Self {
         Self { announcer, options: Vec::new() }
     }
 
-    /// Lets a SIGHUP change these options. If one of them differs, `check` is called. What it returns is called once all
-    /// options are checked.
+    /// Permits a SIGHUP to change these options. If one of them differs, `check` is called. The function that it
+    /// returns is called after all options have been checked.
     #[must_use]
     pub fn on(
         mut self,
@@ -79,7 +79,7 @@ impl<A: Args + FromArgMatches + Send + 'static> Reload<A> {
         self
     }
 
-    /// Like [`Reload::on`], for options whose values are valid once they are parsed.
+    /// Like [`Reload::on`], for options whose values are valid if they can be parsed.
     #[must_use]
     pub fn set(
         self,
@@ -108,7 +108,7 @@ impl<A: Args + FromArgMatches + Send + 'static> Reload<A> {
         // Install the handler before the command reports that it is ready.
         let mut hangups = Hangups::new(true);
         let words: Vec<_> = std::env::args_os().collect();
-        // The file was read a moment ago. Unless it has changed since, this is the state that is in force.
+        // The file was read a moment ago. Unless it has changed since, this is the current state.
         let root = Cli::command();
         let mut state = match config::read_again(&root, words.clone()) {
             Ok(first) => InForce::new(first),
@@ -125,7 +125,7 @@ impl<A: Args + FromArgMatches + Send + 'static> Reload<A> {
         });
     }
 
-    /// Applies what differs from the options that are in force.
+    /// Applies the differences from the current options.
     fn apply(&self, file: &str, state: &mut InForce, new: ArgMatches) {
         let command = A::augment_args(Command::new("options"));
         let differing = state.differences(&command, &new);
@@ -152,7 +152,7 @@ impl<A: Args + FromArgMatches + Send + 'static> Reload<A> {
         state.take(&live, new);
     }
 
-    /// Checks the options that differ. Returns what applies those that can change now.
+    /// Checks the options that differ. Returns functions that apply those that can change now.
     fn check(
         &self,
         differing: &[String],
@@ -174,7 +174,7 @@ impl<A: Args + FromArgMatches + Send + 'static> Reload<A> {
     }
 }
 
-/// The options that are in force: those of the start, and those that later files have changed.
+/// The current options: those of the start, and those that later files have changed.
 struct InForce {
     first: ArgMatches,
     /// The options that a SIGHUP has changed, each with the latest file that changed it.
@@ -196,15 +196,15 @@ impl InForce {
         options.filter(|option| differs(option)).map(str::to_owned).collect()
     }
 
-    /// These options are in force as in `new`.
+    /// Records that these options now have the values of `new`.
     fn take(&mut self, live: &[&'static str], new: ArgMatches) {
         let new = Arc::new(new);
         self.changed.extend(live.iter().map(|option| (*option, new.clone())));
     }
 }
 
-/// What is reported of the options that differ: those that have changed, and those that need a restart. Why some could not be
-/// changed was said before.
+/// Events about the options that differ: those that have changed, and those that need a restart. Options that could
+/// not be changed have already been reported.
 fn events(file: &str, differing: &[String], live: &[&str], failed: &[&str]) -> Vec<Event> {
     let shown = |is_shown: &dyn Fn(&str) -> bool| {
         let names = differing.iter().filter(|name| is_shown(name));
@@ -227,7 +227,7 @@ fn events(file: &str, differing: &[String], live: &[&str], failed: &[&str]) -> V
     events
 }
 
-/// An error of several lines in one: place, message, help.
+/// Formats an error of several lines as one: place, message, help.
 fn one_line(error: &Failure) -> String {
     let text = error.to_string();
     let mut message = String::new();

@@ -1,4 +1,4 @@
-//! What to look for when a peer does not answer.
+//! Help for the case that a peer does not answer.
 
 use std::fs;
 use std::path::PathBuf;
@@ -8,10 +8,11 @@ use ropewalk_apps::access::default_key;
 use ropewalk_base::date::utc_text;
 use ropewalk_runtime::endpoint::ConnectError;
 
-/// Files may be a little newer than the date: another machine may have written them.
+/// Tolerated age difference, because another machine may have written the files.
 const TOLERANCE: Duration = Duration::from_secs(60);
 
-/// Help for an association that could not be opened. `command` is what should run at the peer.
+/// Help for an association that could not be opened. `command` is the command that should run at
+/// the peer.
 pub fn help_for_connect(error: &ConnectError, command: &str) -> String {
     match error {
         ConnectError::OldDate(_) => {
@@ -22,7 +23,7 @@ pub fn help_for_connect(error: &ConnectError, command: &str) -> String {
     }
 }
 
-/// Help for a server that does not answer. `command` is what should run there.
+/// Help for a server that does not answer. `command` is the command that should run there.
 pub fn help_for_silence(command: &str) -> String {
     let questions = format!(
         "is `{command}` running there, with this public key; are its address and UDP port right, and open in the \
@@ -37,7 +38,8 @@ pub fn help_for_silence(command: &str) -> String {
     }
 }
 
-/// What shows that the date of this machine is wrong: it is before that of the program or of the key. `None`: nothing does.
+/// Evidence that the date of this machine is wrong: it is before the date of the program or of the key. `None` if
+/// there is no evidence.
 pub fn wrong_date() -> Option<String> {
     let files = std::env::current_exe().ok().into_iter().chain(default_key());
     let changed = |file: PathBuf| Some((fs::metadata(&file).ok()?.modified().ok()?, file));

@@ -15,12 +15,12 @@ use serde_json::{Map, Value, json};
 use crate::files::VERSION;
 use crate::output;
 
-/// Which user data is counted.
+/// Direction of the counted user data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flow {
-    /// What this end sends.
+    /// Data that this end sends.
     Sent,
-    /// What this end receives.
+    /// Data that this end receives.
     Received,
     /// Both.
     Both,
@@ -123,7 +123,7 @@ impl JsonStream {
         data
     }
 
-    /// The objects of the whole time.
+    /// The objects that summarise the entire run.
     fn whole(&self, end_s: f64) -> Value {
         let mut sum = Count::default();
         let mut streams = Vec::new();
@@ -152,7 +152,7 @@ impl JsonStream {
     }
 }
 
-/// What was carried in a period, with the names that iperf3 uses.
+/// Data carried in a period, with iperf3's names.
 fn stretch(count: &Count, sender: bool, (start, end): (f64, f64)) -> Map<String, Value> {
     let (bytes, seconds) = (count.bytes(sender), end - start);
     let rate = if seconds > 0.0 { bytes as f64 * 8.0 / seconds } else { 0.0 };
@@ -190,7 +190,7 @@ fn describe(
 }
 
 fn put(event: &str, data: Value) {
-    // A reader that has gone needs no further lines.
+    // Errors are ignored: a reader that is gone needs no further lines.
     let _ = output::print(&format!("{{\"event\":{},\"data\":{data}}}\n", json!(event)));
 }
 

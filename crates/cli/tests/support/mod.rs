@@ -44,8 +44,8 @@ impl TestDir {
         Done { words: words.join(" "), output }
     }
 
-    /// The same in a network namespace of its own, for commands that change the network before they fail; none, with a note,
-    /// if the system does not permit it.
+    /// The same in a separate network namespace, for commands that change the network before they fail. `None`,
+    /// with a note, if the system does not permit it.
     pub fn ropewalk_apart(&self, words: &[&str]) -> Option<Done> {
         let apart = |command: &str, more: &[&str]| {
             let mut run = Command::new("unshare");
@@ -102,17 +102,18 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// A program that waits for its peer; it is killed when this value is dropped.
+/// A program that waits for its peer. It is killed when this value is dropped.
 pub struct Server {
     pub child: Child,
-    /// The command that it prints for the other side, as words after `ropewalk`.
+    /// The printed command for the other side, as words after `ropewalk`.
     pub line: Vec<String>,
-    /// All that it has printed up to this line.
+    /// All output up to this line.
     pub said: String,
 }
 
 impl Server {
-    /// Starts it, and waits until it prints `ropewalk` with this command: then it listens.
+    /// Starts it, and waits until it prints `ropewalk` with this command, which means that it
+    /// listens.
     pub fn start(command: &mut Command, other: &str) -> Self {
         let mut child = command.stderr(Stdio::piped()).spawn().expect("the command");
         let mut said = BufReader::new(child.stderr.take().expect("stderr"));
@@ -129,7 +130,7 @@ impl Server {
         Self { child, line, said: all }
     }
 
-    /// The command with these files in it.
+    /// The printed command, with these files inserted.
     pub fn line_for<'a>(&'a self, files: &[&'a str]) -> Vec<&'a str> {
         let line = self.line.iter().map(String::as_str);
         line.flat_map(|word| if word == "FILES" { files.to_vec() } else { vec![word] }).collect()
@@ -143,7 +144,7 @@ impl Drop for Server {
     }
 }
 
-/// Pseudo-random bytes, always the same ones.
+/// Pseudo-random bytes, the same in every run.
 pub fn noise(len: usize) -> Vec<u8> {
     let mut state = 88_172_645_463_325_252_u64;
     let step = |_| {
@@ -200,7 +201,8 @@ impl Done {
     }
 }
 
-/// The emulator's greatest lateness by its document, in seconds: tests allow for delays of a busy machine.
+/// The emulator's maximum lateness according to its document, in seconds. Tests allow for delays of a busy
+/// machine.
 pub fn lateness(stats: &Value) -> f64 {
     let of = |kind: &str| stats[kind]["max"].as_f64().expect("a number");
     of("delivery_lateness_s").max(of("waking_lateness_s"))

@@ -50,7 +50,7 @@ impl Candidate {
         Self { tunnel, ..chosen }
     }
 
-    /// Whether both differ at most in their receive buffers.
+    /// Whether both are equal, except for their receive buffers.
     pub fn resembles(&self, other: &Self) -> bool {
         self.with_buffer(0) == other.with_buffer(0)
     }
@@ -65,7 +65,8 @@ impl Candidate {
         }
     }
 
-    /// What it takes: the number of links, then that of changed settings, apart from the receive buffer.
+    /// Effort of the choice: the number of links, then the number of changed settings without the
+    /// receive buffer.
     pub fn effort(&self, scenario: &Scenario) -> (usize, usize) {
         let own = Self::of(scenario, self.receive_buffer);
         let scheduler = self.paths.len() > 1 && self.scheduler != own.scheduler;
@@ -114,8 +115,8 @@ pub fn schedulers(goal: Goal) -> Vec<SchedulerName> {
     SchedulerName::ALL.iter().filter(sensible).copied().collect()
 }
 
-/// The congestion controls that the search compares. `fully-coupled` leaves one path, which the choice of links
-/// covers. `prague` is for queues that mark, which nobody knows of a link.
+/// Congestion controls that the search compares. `fully-coupled` leaves one path, which the choice of links
+/// already covers. `prague` needs queues that mark, and whether a link has one is unknown.
 pub fn congestions() -> Vec<Congestion> {
     let left_out = [Congestion::FullyCoupled, Congestion::Prague];
     Congestion::ALL.iter().filter(|name| !left_out.contains(name)).copied().collect()

@@ -1,4 +1,4 @@
-//! Exhaustive simulation, against which the search is checked.
+//! Exhaustive simulation, as a reference for the search.
 
 use serde::Serialize;
 
@@ -9,14 +9,14 @@ use super::{Advice, AdviseOptions};
 
 /// Receive buffers, as multiples of the buffer with which no path is blocked while queues are empty.
 const BUFFERS: [f64; 3] = [4.0, 1.0, 0.5];
-/// Choices that run again.
+/// Number of choices that run again.
 const FINALISTS: usize = 10;
 /// Seed of the first round, and of the second one, counted from the scenario's. The search uses others.
 const SEEDS: [u64; 2] = [2000, 3000];
 /// Seeds of the second round.
 const COUNT: u64 = 5;
 
-/// The best choice of exhaustive simulation beside the advice.
+/// The best choice of exhaustive simulation, for comparison with the advice.
 #[derive(Clone, Debug, Serialize, PartialEq)]
 pub struct Exhaustive {
     /// Choices simulated.

@@ -33,10 +33,10 @@ use rating::opinions;
 use search::search;
 use trials::{Outcome, Span, Trials};
 
-/// First seed of the figures, counted from the scenario's. The search uses lower ones.
+/// First seed of the figures, relative to the scenario's. The search uses lower ones.
 const FRESH: u64 = 1000;
 
-/// What a choice should be good at.
+/// The quantity to optimise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Goal {
@@ -45,9 +45,9 @@ pub enum Goal {
     Throughput,
     /// The highest ratio of goodput to the 99th percentile of delay (the power of Kleinrock, 1979).
     Latency,
-    /// The lowest 99th percentile of delay of a video call of which at least 98 % arrives. Through a tunnel: the highest mean
-    /// opinion score of the worst call, and among scores that differ by less than [`AUDIBLE`], the highest goodput of the
-    /// other flows.
+    /// The lowest 99th percentile of delay of a video call, among settings that deliver at least 98 % of it.
+    /// Through a tunnel: the highest mean opinion score of the worst call. If scores differ by less than
+    /// [`AUDIBLE`], the highest goodput of the other flows decides.
     Calls,
 }
 
@@ -281,7 +281,7 @@ impl Advice {
     }
 }
 
-/// Figures of choices on seeds that the search did not use.
+/// Figures of choices with seeds that the search did not use.
 struct Report<'a, 'b> {
     trials: &'a Trials<'b>,
     best: Candidate,
@@ -395,7 +395,7 @@ impl<'a, 'b> Report<'a, 'b> {
     }
 }
 
-/// The set without the path if it contains it, else with it.
+/// The set without the path if it contains it, otherwise with it.
 fn toggled(set: &[usize], path: usize) -> Vec<usize> {
     let mut other: Vec<usize> = set.iter().copied().filter(|member| *member != path).collect();
     if other.len() == set.len() {
@@ -405,7 +405,7 @@ fn toggled(set: &[usize], path: usize) -> Vec<usize> {
     other
 }
 
-/// The least and the most.
+/// Minimum and maximum.
 fn range(values: &[f64]) -> [f64; 2] {
     let fold = |first: f64, choose: fn(f64, f64) -> f64| values.iter().copied().fold(first, choose);
     [fold(f64::INFINITY, f64::min), fold(f64::NEG_INFINITY, f64::max)]

@@ -1,4 +1,4 @@
-//! How good a choice is, and when one is better than another.
+//! Rating of choices, and their order.
 
 use ropewalk_scenario::{FlowKind, Scenario};
 
@@ -6,8 +6,8 @@ use super::Goal;
 use super::trials::Outcome;
 use crate::result::RunResult;
 
-/// Difference of mean opinion scores that nobody hears: smaller ones count as none. It is a sixth of the step between
-/// neighbouring classes of users in table B.1 of ITU-T G.107 (satisfied, 4.03, and very satisfied, 4.34).
+/// Smallest audible difference of mean opinion scores. Smaller differences are ignored. It is a sixth of the step
+/// between neighbouring classes of users in table B.1 of ITU-T G.107 (satisfied, 4.03, and very satisfied, 4.34).
 pub const AUDIBLE: f64 = 0.05;
 /// Score of a call that has failed.
 const WORST_MOS: f64 = 1.0;
@@ -15,7 +15,8 @@ const WORST_MOS: f64 = 1.0;
 /// Means over the runs of a choice.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rating {
-    /// Mean opinion score of the worst call through a tunnel, if the goal is calls; it comes first.
+    /// Mean opinion score of the worst call through a tunnel, if the goal is calls. It takes
+    /// precedence.
     mos: Option<f64>,
     /// Logarithm of the figure of the goal.
     score: f64,
@@ -31,8 +32,8 @@ impl Rating {
         }
     }
 
-    /// What this lacks of a better one: 0.03 means that it has 97 % of the other's figure, or if the other's calls sound
-    /// audibly better, of its score above the lowest.
+    /// How much worse this is than `better`: 0.03 means 97 % of the other's figure. If the other's calls sound
+    /// audibly better, the score above the lowest counts instead of the figure.
     pub fn lacks(self, better: Self) -> f64 {
         match self.mos.zip(better.mos) {
             Some((own, best)) if best - own >= AUDIBLE => (best - own) / (best - WORST_MOS),
@@ -45,7 +46,8 @@ impl Rating {
         self.score
     }
 
-    /// Whether this is better: by an audible difference, or without one, by more than `by` in the logarithm of the figure.
+    /// Whether this is better: by an audible difference or, without one, by more than `by` in the logarithm of the
+    /// figure.
     pub fn beats(self, other: Self, by: f64) -> bool {
         match self.mos.zip(other.mos) {
             Some((own, others)) if (own - others).abs() >= AUDIBLE => own > others,
@@ -54,13 +56,13 @@ impl Rating {
     }
 }
 
-/// The mean opinion scores of all runs; none for other goals.
+/// The mean opinion scores of all runs. `None` for other goals.
 pub fn opinions(outcomes: &[Outcome]) -> Option<Vec<f64>> {
     outcomes.iter().map(|outcome| outcome.mos).collect()
 }
 
-/// Sorts by rating, the best first: those without an audible difference to the best score by the figure of the goal, and
-/// then the others by their score. Equal ones keep their order.
+/// Sorts by rating, the best first. Choices without an audible difference from the best score are ordered by the
+/// figure of the goal. The others follow, ordered by their score. The sort is stable.
 pub fn sort_by_rating<T>(all: &mut [T], rating: impl Fn(&T) -> Rating) {
     let scores = all.iter().filter_map(|one| rating(one).mos);
     let top = scores.fold(WORST_MOS, f64::max);
@@ -83,19 +85,19 @@ pub fn rates_calls(goal: Goal, scenario: &Scenario) -> bool {
     goal == Goal::Calls && !scenario.flows.is_empty()
 }
 
-/// The calls of a run through a tunnel, and what the other flows have.
+/// The calls of a run through a tunnel, and the goodput of the other flows.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Calls {
     /// Mean opinion score of the worst call.
     pub mos: f64,
     /// The longest 99th percentile of delay, s.
     pub p99_s: f64,
-    /// Goodput of the other flows, bit/s; none if all are calls.
+    /// Goodput of the other flows, bit/s. `None` if all flows are calls.
     pub others_bps: Option<f64>,
 }
 
 impl Calls {
-    /// Those of a result.
+    /// The calls of a result.
     pub fn of(result: &RunResult) -> Self {
         let (calls, others): (Vec<_>, Vec<_>) =
             result.flows.iter().partition(|flow| flow.kind == FlowKind::Call.name());
@@ -109,7 +111,7 @@ impl Calls {
         }
     }
 
-    /// Those of a run that has failed.
+    /// The value for a failed run.
     pub const FAILED: Self = Self { mos: WORST_MOS, p99_s: f64::INFINITY, others_bps: Some(0.0) };
 }
 

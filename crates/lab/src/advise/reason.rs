@@ -5,7 +5,7 @@ use super::{Choice, Goal, Link};
 /// Decrease of the goodput that counts as a cost of a smaller buffer.
 const COSTS: f64 = 0.98;
 
-/// One sentence, or two.
+/// The reason in one or two sentences.
 pub fn sentence(
     goal: Goal,
     advice: &Choice,
@@ -81,7 +81,7 @@ fn costs(goal: Goal, link: &Link) -> String {
     }
 }
 
-/// The largest buffer tried that costs something.
+/// Text about the largest buffer tried that reduces the goodput.
 fn buffer_part(goal: Goal, advice: &Choice, buffers: &[Choice]) -> String {
     let smaller =
         buffers.iter().rev().filter(|one| one.receive_buffer_bytes < advice.receive_buffer_bytes);

@@ -37,11 +37,12 @@ const SECOND_ROUND: usize = 60;
 const THIRD_ROUND: usize = 16;
 /// Candidates that enter the full simulations.
 const FOURTH_ROUND: usize = 16;
-/// Candidates with each congestion control that enter the second, the third and the fourth round at least.
+/// Minimum number of candidates per congestion control that enter the second, the third and the fourth
+/// round.
 const EACH: [usize; 3] = [3, 1, 2];
 /// Candidates that are compared with more seeds.
 const FINALISTS: usize = 8;
-/// Changes of a tunnel's settings, one after the other.
+/// Maximum number of successive changes of a tunnel's settings.
 const TUNNEL_CHANGES: usize = 4;
 /// Finalists that are tried with all receive buffers.
 const SEVENTH_ROUND: usize = 3;
@@ -49,13 +50,13 @@ const SEVENTH_ROUND: usize = 3;
 const SHORT_SEEDS: u64 = 3;
 /// Seeds of full simulations, in the fourth, the fifth, and the later rounds.
 const FULL_SEEDS: [u64; 3] = [3, 8, 4];
-/// Difference of the logarithm of the figure of the goal within which a choice with fewer links or fewer changes is
-/// preferred, and a smaller buffer.
+/// Difference of the logarithm of the figure of the goal within which choices count as equal: the one with fewer
+/// links, fewer changes, or a smaller buffer is then preferred.
 const EQUAL: f64 = 0.005;
 /// Buffers that are tried, as multiples of the buffer with which no path is blocked while queues are empty.
 const BUFFERS: [f64; 6] = [4.0, 2.0, 1.0, 0.5, 0.25, 0.125];
 
-/// What the search found.
+/// Result of the search.
 pub struct Found {
     /// The choice.
     pub best: Candidate,
@@ -131,8 +132,8 @@ fn bundles(
     pairs
 }
 
-/// Round 3: the best choices without some of the links, and each link alone. With many links, links are left out
-/// one after the other, as long as that helps.
+/// Round 3: the best choices without some of the links, and each link alone. With many links, the search removes
+/// one link at a time as long as that helps.
 fn link_sets(
     trials: &mut Trials<'_>,
     scenario: &Scenario,
@@ -170,7 +171,7 @@ fn link_sets(
 }
 
 /// The first `best` of the ranked candidates, and at least the first `each` with each congestion control. Of
-/// candidates with the same figures, the one that changes least is taken.
+/// candidates with the same figures, the one with the fewest changes is taken.
 fn shortlist(
     trials: &Trials<'_>,
     ranked: &[Candidate],
@@ -206,7 +207,7 @@ fn put_first(finalists: &mut Vec<Candidate>, trials: &Trials<'_>, scenario: &Sce
     finalists.insert(0, chosen);
 }
 
-/// Round 6: the settings of the tunnel that make the first finalist better, one change after the other.
+/// Round 6: the settings of the tunnel that improve the first finalist, one change at a time.
 fn tunnel_settings(trials: &mut Trials<'_>, finalists: &mut Vec<Candidate>) {
     let seeds = 0..FULL_SEEDS[2];
     let Some(first) = finalists.first() else { return };
@@ -253,7 +254,7 @@ fn choose_buffer(
         trials.rank(&mut ranked, 0..FULL_SEEDS[2], Span::Full);
         rating(&ranked[0])
     };
-    // Another choice than the first must be better by more than a tie.
+    // Any choice other than the first must be better by more than a tie.
     let row = rows
         .into_iter()
         .reduce(|best, row| if top(&row).beats(top(&best), EQUAL) { row } else { best });
@@ -276,7 +277,7 @@ pub fn needed_buffer(scenario: &Scenario) -> u64 {
     (known.unwrap_or_else(computed) as u64).max(32 * u64::from(scenario.transfer.packet))
 }
 
-/// A part of the needed buffer with two digits, within the limits of a scenario.
+/// A fraction of the needed buffer with two digits, within the limits of a scenario.
 pub fn buffer(needed: u64, part: f64) -> u64 {
     let bytes = needed as f64 * part;
     let unit = 10_f64.powf((bytes.log10().floor() - 1.0).max(0.0));

@@ -1,4 +1,4 @@
-//! How the advice fares if the links differ from the scenario.
+//! Performance of the advice if the links differ from the scenario.
 
 use ropewalk_scenario::Scenario;
 use serde::Serialize;
@@ -15,7 +15,7 @@ const CHOICES: usize = 3;
 /// Seeds of each case.
 const SEEDS: u64 = 2;
 
-/// What is different.
+/// A quantity of a link that may differ from the scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Quantity {
@@ -30,9 +30,9 @@ pub enum Quantity {
 pub struct Case {
     /// Name of the link.
     pub path: String,
-    /// What is different.
+    /// The quantity that differs.
     pub quantity: Quantity,
-    /// Its factor: 0.8 or 1.2.
+    /// Factor on the quantity: 0.8 or 1.2.
     pub factor: f64,
     /// Goodput of the advice divided by that without the difference.
     pub goodput_ratio: f64,
@@ -40,11 +40,11 @@ pub struct Case {
     /// rival's figure. Zero if the advice is still the best. For calls through a tunnel, the figure is the goodput of the other
     /// flows, or the mean opinion score above 1 if the rival's calls sound audibly better.
     pub loss: f64,
-    /// That rival: its links, scheduler and congestion control. Null if the advice is still the best.
+    /// The best rival: its links, scheduler and congestion control. Null if the advice is still the best.
     pub better: Option<String>,
 }
 
-/// The cases of all links that the advice uses, and the number of simulations.
+/// The cases for all links that the advice uses, and the number of simulations.
 pub fn cases(trials: &Trials<'_>, found: &Found) -> (Vec<Case>, usize) {
     let scenario = trials.scenario();
     let mut choices = vec![found.best.clone()];
@@ -84,7 +84,7 @@ pub fn cases(trials: &Trials<'_>, found: &Found) -> (Vec<Case>, usize) {
     (cases, simulations)
 }
 
-/// Names a choice.
+/// A label for a choice.
 fn label(scenario: &Scenario, choice: &Candidate) -> String {
     let names = choice.paths.iter().map(|path| scenario.paths[*path].name.as_str());
     let names = names.collect::<Vec<_>>().join(" + ");

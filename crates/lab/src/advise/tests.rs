@@ -33,7 +33,7 @@ fn two_clean_links_are_both_used_with_a_buffer_that_lets_them() {
     );
     assert!((0.75..0.95).contains(&slower.goodput_ratio), "{slower:?}");
     assert!(found.reason.contains("lte adds"), "{}", found.reason);
-    // The figures are those of the scenario that is written.
+    // The figures are those of the written scenario.
     let text = written(UNEQUAL, &scenario, &found).unwrap_or_else(|e| panic!("{e}"));
     assert!(text.contains("# mine") && text.contains("# short"), "{text}");
     let mut again = Scenario::parse(&text, "a.toml").unwrap_or_else(|e| panic!("{e}: {text}"));
@@ -66,7 +66,7 @@ fn a_link_that_only_delays_is_left_alone_for_calls_and_the_answer_has_one_value(
 fn with_flows_the_goal_calls_is_the_worst_call_through_the_tunnel() {
     let flows = "[[flow]]\nname = 'download'\nkind = 'tcp'\n\
         [[flow]]\nname = 'call'\nkind = 'call'\n[[flow]]\nname = 'late'\nkind = 'call'\nstart = '2 s'\n";
-    // As long as the longest simulation.
+    // Durations equal those of the longest simulation.
     let links = UNEQUAL.replace("'4 s'", "'9 s'").replace("'1 s'", "'3 s'");
     let text = format!("{links}{flows}");
     let (scenario, found) = advice(&text, Goal::Calls, 2);
@@ -94,8 +94,9 @@ fn with_flows_the_goal_calls_is_the_worst_call_through_the_tunnel() {
     assert_eq!(advise(&scenario, &options, &|_| ()), Err(AdviseError::NoCall));
 }
 
-/// Of the choices that the answer shows, none has audibly better calls, and none without such calls has more goodput beside
-/// them. The figures are of other seeds than the search's, so calls are better where the intervals do not overlap.
+/// No choice that the answer shows has audibly better calls, and no choice with equally good calls has more
+/// goodput. The figures come from other seeds than those of the search, so calls count as better only if the
+/// intervals do not overlap.
 fn nothing_shown_beats_the_advice(found: &Advice) {
     let bound = |choice: &Choice, sign: f64| {
         let mos = choice.mos.expect("it rates calls");
@@ -121,12 +122,12 @@ const TUNNEL: &str = "[transfer]\nduration = '6 s'\nwarmup = '2 s'\n\
 #[test]
 fn calls_do_not_cost_a_download_what_nobody_hears() {
     let (scenario, mut found) = advice(TUNNEL, Goal::Calls, 2);
-    // One link alone has a shorter delay of calls than both, which nobody hears.
+    // One link alone has a shorter call delay than both, but the difference is inaudible.
     assert_eq!(found.advice.paths, ["dsl", "lte"], "{found:?}");
     assert!(found.advice.goodput_bps.mean > 1.5 * found.best_single.goodput_bps.mean, "{found:?}");
     assert!(found.paths.iter().all(Link::carries), "{:?}", found.paths);
     nothing_shown_beats_the_advice(&found);
-    // Any change of the tunnel is written as it was simulated.
+    // Any change of the tunnel is written in the form in which it was simulated.
     found.chosen.tunnel = tunnel::TunnelChoice {
         redundancy: Some(ropewalk_scenario::Redundancy::Always),
         latency_budget: Some(ropewalk_base::Duration::from_millis(100)),
@@ -171,7 +172,7 @@ fn settings_of_the_tunnel_are_tried_where_the_scenario_leaves_them_open() {
     assert_eq!(texts(TUNNEL, &[0]), budgets);
     let given = format!("{TUNNEL}[tunnel]\nredundancy = 'off'\nlatency_budget = '200 ms'\n");
     assert_eq!(texts(&given, &[0, 1]), [dsl, lte].concat());
-    // One link stays always in use.
+    // One link always stays in use.
     let reserve = TUNNEL.replace("'80 ms'", "'80 ms'\nuse = 'backup'");
     assert_eq!(texts(&reserve, &[0, 1]), [copies, budgets].concat());
 }

@@ -1,4 +1,4 @@
-//! Simulations of candidates, with a memory.
+//! Simulations of candidates. Results are remembered.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -58,12 +58,12 @@ pub struct Trials<'a> {
     spans: [(Duration, Duration); 2],
     known: BTreeMap<(String, u64, Span), Outcome>,
     on_progress: &'a (dyn Fn(f64) + Sync),
-    /// Shares of the whole work at which the current stage begins and ends.
+    /// Fractions of the total work at which the current stage begins and ends.
     stage: [f64; 2],
 }
 
 impl<'a> Trials<'a> {
-    /// No simulation has been run yet.
+    /// Starts without any results.
     pub fn new(
         scenario: &Scenario,
         options: &'a AdviseOptions,
@@ -82,7 +82,7 @@ impl<'a> Trials<'a> {
         &self.scenario
     }
 
-    /// Replaces the scenario, for changed links; only short simulations can be compared afterwards.
+    /// Replaces the scenario, for changed links. Only short simulations can be compared afterwards.
     pub fn for_scenario(&self, scenario: Scenario) -> Self {
         Self { scenario, known: BTreeMap::new(), ..*self }
     }
@@ -98,7 +98,7 @@ impl<'a> Trials<'a> {
         (duration - warmup).as_secs_f64()
     }
 
-    /// The next simulations advance the progress up to this share of the whole.
+    /// Starts a stage that ends at this fraction of the total work.
     pub const fn stage(&mut self, end: f64) {
         self.stage = [self.stage[1], end];
     }
@@ -106,7 +106,7 @@ impl<'a> Trials<'a> {
     /// Simulates each candidate with each seed, unless this was done before. Seeds count from the scenario's.
     pub fn run(&mut self, candidates: &[Candidate], seeds: Range<u64>, span: Span) {
         let mut jobs: Vec<((String, u64, Span), &Candidate)> = Vec::new();
-        // All candidates of a seed before the next seed: they take part in the same round.
+        // All candidates of a seed precede the next seed, because they take part in the same round.
         for seed in seeds {
             for candidate in candidates {
                 let key = (candidate.key(), seed, span);
@@ -136,7 +136,7 @@ impl<'a> Trials<'a> {
         seeds.map(|seed| self.known[&(key.clone(), seed, span)].clone()).collect()
     }
 
-    /// The means of a candidate that decide.
+    /// The mean figures that decide about a candidate.
     pub fn rating(&self, candidate: &Candidate, seeds: Range<u64>, span: Span) -> Rating {
         Rating::of(&self.outcomes(candidate, seeds, span))
     }
@@ -164,8 +164,9 @@ impl<'a> Trials<'a> {
             };
         };
         let result = done.result;
-        // Data that waited out of order when the measured interval began is delivered in it, but was carried before.
-        // With a large buffer and a short interval, that would exceed the capacity of the links.
+        // Data that waits out of order at the start of the measured interval is delivered in it, although it was
+        // carried earlier. With a large buffer and a short interval, it would make the goodput exceed the capacity
+        // of the links.
         let carried_bps: f64 = result.paths.iter().map(|path| path.throughput_bps).sum();
         let goodput_bps = result.goodput_bps.min(carried_bps);
         let all: u64 = result.paths.iter().map(|path| path.delivered_bytes).sum();
@@ -199,7 +200,7 @@ impl Goal {
         match self {
             Self::Throughput => goodput_bps.ln(),
             Self::Latency => goodput_bps.ln() - delay,
-            // Each lost per cent weighs more than any delay.
+            // Each lost percent weighs more than any delay.
             Self::Calls => -delay - 1e3 * (CALL_DELIVERED - delivered).max(0.0),
         }
     }

@@ -5,9 +5,10 @@ use ropewalk_scenario::{Named, PathUse, Redundancy, Scenario, Tunnel};
 
 use super::candidate::Candidate;
 
-/// Latency budgets that are tried beside that of the scenario: two round trips of a usual link, and half of the default.
+/// Latency budgets to try in addition to that of the scenario: two round trips of a usual link, and half of the
+/// default.
 const BUDGETS: [Duration; 2] = [Duration::from_millis(100), Duration::from_millis(250)];
-/// Uses that are tried of a link that the scenario always uses.
+/// Uses to try for a link that the scenario always uses.
 const USES: [PathUse; 2] = [PathUse::WhenNeeded, PathUse::Backup];
 
 /// Changes of the settings of a scenario's tunnel; by default none.
@@ -29,7 +30,8 @@ impl TunnelChoice {
             + self.uses.len()
     }
 
-    /// The changes that still have an effect on some of the links. A single link has no other to wait for.
+    /// The changes that still have an effect with only these links. A single link never waits for another
+    /// one.
     pub fn on(&self, paths: &[usize]) -> Self {
         if paths.len() < 2 {
             let latency_budget = self.latency_budget;
@@ -39,7 +41,7 @@ impl TunnelChoice {
         Self { uses, ..self.clone() }
     }
 
-    /// Changes a scenario that has these of its links.
+    /// Applies the changes to a scenario that has only these links.
     pub fn apply(&self, scenario: &mut Scenario, paths: &[usize]) {
         scenario.tunnel.redundancy = self.redundancy.unwrap_or(scenario.tunnel.redundancy);
         scenario.tunnel.latency_budget =
@@ -51,7 +53,7 @@ impl TunnelChoice {
         }
     }
 
-    /// The changes as in a scenario; empty without any.
+    /// The changes in the syntax of a scenario. Empty if there are none.
     pub fn texts(&self, scenario: &Scenario) -> Vec<String> {
         let redundancy = self.redundancy.map(|own| format!("redundancy {own}"));
         let budget = self
@@ -65,8 +67,8 @@ impl TunnelChoice {
     }
 }
 
-/// The choice with one further change of the tunnel each, of what the scenario leaves at its default: other values were
-/// chosen by the author of the scenario. One link at least stays always in use.
+/// Variants of the choice with one further change of the tunnel. Only settings that the scenario leaves at their
+/// defaults are changed, because its author has chosen the others. At least one link always stays in use.
 pub fn variants(scenario: &Scenario, choice: &Candidate) -> Vec<Candidate> {
     let with = |tunnel| Candidate { tunnel, ..choice.clone() };
     let own = &choice.tunnel;

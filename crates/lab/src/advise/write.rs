@@ -7,8 +7,8 @@ use super::Advice;
 use crate::tune::{WriteError, put};
 
 /// The text of a scenario with the advice: `transfer.scheduler`, `transfer.congestion` and
-/// `transfer.receive_buffer`, its changes of the tunnel and the uses of links, without the links that are left alone and the cross traffic on them. `scenario` is
-/// what the text describes.
+/// `transfer.receive_buffer`, the changes of the tunnel and the uses of links. Unused links and their cross traffic
+/// are removed. `scenario` is the parsed text.
 ///
 /// # Errors
 /// If the text is not a scenario with as many paths as `scenario`.

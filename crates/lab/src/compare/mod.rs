@@ -30,13 +30,13 @@ use crate::setup::RunOptions;
 /// A scenario with a label: one column of a comparison.
 #[derive(Clone, Debug)]
 pub struct Variant {
-    /// Its name in tables and legends.
+    /// Name in tables and legends.
     pub label: String,
-    /// What to run.
+    /// Scenario to run.
     pub scenario: Scenario,
 }
 
-/// How to compare.
+/// Options of a comparison.
 #[derive(Clone, Debug)]
 pub struct CompareOptions {
     /// Runs of each variant, with consecutive seeds that begin at its scenario's. At least 1.
@@ -66,7 +66,7 @@ pub struct Compared {
     /// highest mean over all seeds. `None` if it was not requested, if there is only one path, or if a run of each path
     /// failed.
     pub best_path: Option<BestPath>,
-    /// Goodput of each path alone, with the same seed, bit/s; none of a run that failed. Empty if it was not
+    /// Goodput of each path alone, with the same seed, bit/s. `None` for a failed run. Empty if it was not
     /// requested, or if there is only one path.
     pub single_paths_bps: Vec<Option<f64>>,
 }

@@ -42,7 +42,8 @@ pub struct Change {
 }
 
 impl Change {
-    /// Computes the change from pairs (figure, reference). None without pairs, or if a value is not above zero.
+    /// Computes the change from pairs (figure, reference). `None` if there are no pairs, or if a value is not
+    /// positive.
     fn of(pairs: &[(f64, f64)]) -> Option<Self> {
         let ratios: Option<Vec<f64>> = pairs
             .iter()

@@ -102,7 +102,7 @@ pub(super) fn flows(results: &[&RunResult]) -> Vec<RepeatedPart> {
     parts(results, names, &flow_columns(), &|result| &result.flows)
 }
 
-/// The parts of these runs that have these names, in their order.
+/// The parts of these runs with these names, in order.
 fn parts<'a, R>(
     results: &[&'a RunResult],
     names: impl Iterator<Item = &'a str>,
@@ -118,7 +118,7 @@ fn parts<'a, R>(
     names.enumerate().map(part).collect()
 }
 
-/// Mean of a figure over all runs; none if one lacks it.
+/// Mean of a figure over all runs. `None` if one lacks it.
 fn over<R>(results: &[&R], figure: &Figure<R>) -> Option<Estimate> {
     let values: Option<Vec<f64>> = results.iter().map(|result| (figure.of)(result)).collect();
     estimate(&values?)

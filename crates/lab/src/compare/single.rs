@@ -8,7 +8,7 @@ use serde::Serialize;
 pub struct BestPath {
     /// Name of the path.
     pub name: String,
-    /// Goodput of the path when it has the whole receive buffer, bit/s.
+    /// Goodput of the path when it has the entire receive buffer, bit/s.
     pub goodput_bps: f64,
 }
 

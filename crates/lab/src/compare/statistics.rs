@@ -17,8 +17,8 @@ pub fn mean(values: impl Iterator<Item = f64>) -> Estimate {
     estimate(&values).unwrap_or(Estimate { mean: 0.0, half_width: None })
 }
 
-/// Mean and 95 % confidence interval of independent values, by Student's t distribution
-/// (Student, Biometrika 6(1), 1908); none without values.
+/// Mean and 95 % confidence interval of independent values, by Student's t distribution (Student,
+/// Biometrika 6(1), 1908). `None` if there are no values.
 pub fn estimate(values: &[f64]) -> Option<Estimate> {
     let count = values.len();
     if count == 0 {
@@ -27,7 +27,7 @@ pub fn estimate(values: &[f64]) -> Option<Estimate> {
     if count == 1 {
         return Some(Estimate { mean: values[0], half_width: None });
     }
-    // The rounding of the sum would make an interval of equal values.
+    // Rounding of the sum would give equal values a nonzero interval.
     if values.iter().all(|value| *value == values[0]) {
         return Some(Estimate { mean: values[0], half_width: Some(0.0) });
     }

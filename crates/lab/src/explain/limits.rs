@@ -1,4 +1,5 @@
-//! What limits the goodput of a scenario: it is simulated again with one thing changed at a time.
+//! Finds what limits the goodput of a scenario: simulates it again with one thing changed at a
+//! time.
 
 use std::iter::once;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,7 +15,7 @@ use crate::error::RunError;
 use crate::run::run;
 use crate::setup::RunOptions;
 
-/// By how much a change must move the goodput, beyond its interval, to count as a limit.
+/// Minimum relative change of the goodput, beyond its interval, for a change to count as a limit.
 const LEAST_GAIN: f64 = 0.02;
 /// Factor by which the receive buffer grows.
 const BUFFER: u64 = 4;
@@ -119,7 +120,7 @@ impl Change {
     }
 }
 
-/// The changes that make sense for a scenario.
+/// The changes that are applicable to a scenario.
 fn changes(scenario: &Scenario) -> Vec<Change> {
     let mut all = subsets(scenario);
     let mut add = |change: &str, set: Option<&str>, meaning: &str, with: &dyn Fn(&mut Scenario)| {
@@ -152,7 +153,8 @@ fn changes(scenario: &Scenario) -> Vec<Change> {
             }
         });
     }
-    // The fragments and the algorithm of Nagle in Linux stall a scheduler that chooses for each packet.
+    // The fragments and Nagle's algorithm of Linux stall a scheduler that chooses a path for each
+    // packet.
     let is_free = !follows_linux(scenario) && scenario.scheduler.name != SchedulerName::Lay;
     if scenario.paths.len() > 1 && is_free {
         add("scheduler lay", Some("transfer.scheduler=lay"), "the scheduler limits", &|changed| {

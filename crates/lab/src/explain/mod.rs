@@ -151,7 +151,8 @@ pub fn explain_run(scenario: &Scenario, run: &Run, question: &Question) -> Expla
 
 impl Question {
     fn covers(&self, record: &DecisionRecord) -> bool {
-        // Most decisions only find that all data is sent: leave them out unless requested.
+        // A large majority of the decisions only finds that all data is sent: leave them out unless
+        // requested.
         let idle = matches!(record.reason, Reason::NoData | Reason::AllFull);
         self.chunk.is_none_or(|chunk| record.chunk == Some(chunk))
             && self.from.is_none_or(|from| record.at >= from)

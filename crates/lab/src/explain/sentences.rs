@@ -125,7 +125,7 @@ fn path_known(name: &str, path: &PathSnapshot) -> String {
     }
 }
 
-/// Every reason, for tests. A new one first fails to compile in the matches above.
+/// All reasons, for tests. A new reason first causes a compile error in the matches above.
 #[cfg(test)]
 pub const ALL: [Reason; 25] = [
     Reason::OnlyOpen,

@@ -137,8 +137,8 @@ pub fn write_series(
     Ok(write_atomically(path, &encode(format, &batch.schema(), &[batch])?)?)
 }
 
-/// Writes the series of several runs over the same paths to one file, one after the other. A column `run`
-/// before the others has their labels.
+/// Writes the series of several runs over the same paths to one file, in turn. The first column, `run`,
+/// has their labels.
 ///
 /// # Errors
 /// [`WriteError`]; also if there is no run, or if the names of the paths differ.

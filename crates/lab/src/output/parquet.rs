@@ -1,5 +1,5 @@
-//! Tables as Parquet files. All columns of our tables have one of four types, each of which is written and read by its own
-//! few lines. The library's conversion from and to Arrow handles all types, and would add 0.9 MB to the command.
+//! Tables as Parquet files. The columns of our tables have four types, and a few lines read and write each of them.
+//! The library's conversion from and to Arrow handles all types, and would add 0.9 MB to the command.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ use parquet::schema::types::{ColumnDescriptor, Type, TypePtr};
 
 type Result<T> = std::result::Result<T, ParquetError>;
 
-/// Most rows that are written or read together.
+/// Maximum number of rows per group.
 const ROWS_PER_GROUP: usize = 1 << 20;
 
 /// A table as the bytes of a file, compressed with Snappy. The metadata of the schema become those of the file.
@@ -97,7 +97,7 @@ fn write_column(place: &mut SerializedColumnWriter<'_>, column: &ArrayRef) -> Re
     }
 }
 
-/// Writes the values that are not null; `levels`: for each row, 1 if it has one. The writer ignores them for columns
+/// Writes the values that are not null. `levels` has 1 for each row with a value. The writer ignores it for columns
 /// without nulls.
 fn write_values<T: Stored>(
     place: &mut SerializedColumnWriter<'_>,
@@ -181,7 +181,7 @@ fn read_column(column: &ColumnDescriptor, groups: &Groups<'_>, place: usize) -> 
     })
 }
 
-/// The values of a column in all groups of rows, none where it is null.
+/// Values of a column in all row groups. `None` where the column is null.
 fn read_values<T: Stored>(groups: &Groups<'_>, place: usize) -> Result<Vec<Option<T::T>>> {
     let mut all = Vec::new();
     for group in groups {

@@ -33,7 +33,7 @@ pub enum ReportKind {
     Tournament,
     /// A sweep over a grid.
     Sweep,
-    /// The simulator beside the kernel.
+    /// The simulator compared with the kernel.
     Validate,
 }
 
@@ -186,7 +186,7 @@ impl Report {
     }
 }
 
-/// The figures of one run of several; none if it failed.
+/// The figures of one of several runs. `None` if it failed.
 fn repeat(run: &Compared) -> Option<Value> {
     let result = &run.outcome.as_ref().ok()?.result;
     let mut row = json!({ "label": run.label, "seed": result.seed });

@@ -73,7 +73,7 @@ pub const ITEMS: [Item; 42] = [
 ];
 
 /// Finds items by name: `paper/item`, or a paper for all of its items. A prefix suffices if it matches only one
-/// paper (`kuhn`) or only one item (`kuhn/thr`, `thr`). Otherwise returns none.
+/// paper (`kuhn`) or only one item (`kuhn/thr`, `thr`). Otherwise the result is empty.
 pub fn find(name: &str) -> Vec<Item> {
     let all = |matches: &dyn Fn(&Item) -> bool| -> Vec<Item> {
         ITEMS.iter().filter(|item| matches(item)).copied().collect()

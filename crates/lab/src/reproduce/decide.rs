@@ -15,7 +15,7 @@ pub struct Accepted {
 /// Relation of a measured interval to the accepted range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// The whole interval is accepted.
+    /// All of the interval is accepted.
     Holds,
     /// Part of the interval is accepted.
     Undecided,
@@ -66,8 +66,8 @@ impl Accepted {
     /// Accepts only positive values.
     pub const POSITIVE: Self = Self { least: 0.0, most: f64::INFINITY, strict: true };
 
-    /// The range that `relation` accepts for `subject - limit`, with a tolerance of `allowed`. None if the
-    /// relation is not about such a difference.
+    /// The range that `relation` accepts for `subject - limit`, with a tolerance of `allowed`. `None` if
+    /// the relation is not about such a difference.
     pub fn of(relation: Relation, allowed: f64) -> Option<Self> {
         let (least, most, strict) = match relation {
             Relation::Greater | Relation::GainOver => (0.0, f64::INFINITY, true),

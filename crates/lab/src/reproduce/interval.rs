@@ -1,7 +1,7 @@
 //! Simultaneous confidence intervals for several points, and verdicts from them.
 //!
 //! A claim about the largest or the worst of many points selects its point with the same runs that judge it.
-//! Intervals that cover all points at once (Bonferroni) account for the selection.
+//! Simultaneous intervals (Bonferroni) account for the selection.
 
 use super::decide::{Accepted, Spread};
 use super::expected::{Pick, Relation};
@@ -32,8 +32,8 @@ fn widest(Spread { mean, least, most }: Spread) -> Spread {
     Spread { mean: mean.abs(), least: nearest, most: least.abs().max(most.abs()) }
 }
 
-/// The point that a statement selects, and the interval of the selected quantity regardless of which point
-/// really has it. [`Pick::Mean`] selects none.
+/// The point that a statement selects, and the interval of the selected quantity, whichever point really
+/// has it. [`Pick::Mean`] selects none.
 ///
 /// # Errors
 /// A message if there is no point.

@@ -24,7 +24,7 @@ pub fn keys(expected: &Expected, entry: &Entry) -> Vec<RunKey> {
     sample::keys(expected, entry)
 }
 
-/// Judges one statement. A table gives one row for each of its own.
+/// Judges one statement. The result has one row, or for a table one per row of the table.
 pub fn judge(expected: &Expected, entry: &Entry, runs: &Runs) -> Vec<Row> {
     let judged = match entry.kind {
         _ if expected.paper == alheid::PAPER => alheid::judge(expected, entry, runs),
@@ -140,7 +140,7 @@ pub fn holds(entry: &Entry, relation: Relation, pair: Pair) -> bool {
     accepted.is_some_and(|accepted| accepted.decide(off) == Decision::Holds)
 }
 
-/// The row of an inequality. It shows the bound as text in place of a printed number.
+/// The row of an inequality. It shows the bound as text instead of a printed number.
 pub fn inequality(expected: &Expected, entry: &Entry, relation: Relation, pair: Pair) -> Row {
     let sign = match relation {
         Relation::Greater => ">",
@@ -164,8 +164,8 @@ pub fn inequality(expected: &Expected, entry: &Entry, relation: Relation, pair: 
     row
 }
 
-/// `(subject - reference) / reference`, 0 if both are equal; `None` if the reference is not above 0: the sign of the
-/// quotient would say nothing.
+/// `(subject - reference) / reference`, 0 if both are equal. `None` if the reference is not positive, because the
+/// sign of the quotient would be meaningless.
 pub fn fraction(subject: f64, reference: f64) -> Option<f64> {
     if subject == reference {
         return Some(0.0);

@@ -17,7 +17,7 @@ const GOODPUT_TOLERANCE: f64 = 0.10;
 const WAIT_TOLERANCE: f64 = 0.15;
 /// Number of our runs for each run of the peer.
 const SEEDS: u32 = 10;
-/// Packets over the whole run, headers included, as the papers count them.
+/// Packets over the entire run, headers included, as the papers count them.
 pub const WHOLE_RUN: &str = "goodput_wire_bps.whole_run";
 
 /// One row of a peer's table, with the run that answers it.
@@ -31,7 +31,7 @@ pub struct PeerCase {
     pub variant: &'static str,
     /// Our run.
     pub key: RunKey,
-    /// The peer's goodput over the whole run, bit/s on the wire.
+    /// The peer's goodput over the entire run, bit/s on the wire.
     pub goodput_bps: f64,
     /// The peer's goodput after the warm-up, bit/s on the wire.
     pub goodput_steady_bps: f64,
@@ -61,7 +61,7 @@ fn case(item: &str, line: Line<'_>) -> Result<PeerCase, String> {
         _ => sarwar(line)?,
     };
     let variant = line.text("variant")?;
-    // The peer's setup, which differs from that of the papers: see its README.
+    // The peer's setup differs from that of the papers: see its README.
     let key = key.with("sctp.initial_ssthresh=receive-buffer");
     let key = match variant {
         // As in the reference: one SACK for every second packet, or after 200 ms.
@@ -118,7 +118,7 @@ struct Compared {
     ours: fn(&Run) -> f64,
 }
 
-/// Steady state begins after the warm-up. The whole run includes the start-up.
+/// Steady state begins after the warm-up. The quantities of the entire run include the start-up.
 const COMPARED: [Compared; 4] = [
     Compared {
         quantity: "goodput_wire_bps",

@@ -150,24 +150,25 @@ pub struct Row {
     pub peer_value: Option<Value>,
     /// The reference of a claim, in `unit`; for a number, the number.
     pub reference_value: Option<f64>,
-    /// Difference as a fraction of the reference, 0.05 for 5 % more; `None` if the reference is not a number above 0, or
-    /// a percentage.
+    /// Difference as a fraction of the reference, 0.05 for 5 % more. `None` if the reference is not a number above
+    /// 0, or is a percentage.
     pub difference: Option<f64>,
-    /// Difference of two percentages in percentage points, 0.05 for 5 points more; none for other rows.
+    /// Difference of two percentages in percentage points, 0.05 for 5 points more. `None` for other
+    /// rows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub difference_points: Option<f64>,
     /// 95 % confidence interval of the judged quantity: the simulated value in `unit`, or its `difference` if
-    /// the reference was simulated too. None if a single run suffices.
+    /// the reference was simulated too. `None` if a single run suffices.
     pub interval: Option<[f64; 2]>,
-    /// Runs behind the simulated value; none if there is no such value.
+    /// Runs behind the simulated value. `None` if there is no such value.
     pub seeds: Option<Seeds>,
     /// Settings that the paper's text leaves open, such as `sctp.sack_every=1`. They were fixed for all of its
     /// items before the run.
     pub readings: Vec<String>,
     /// Verdict on the number or claim.
     pub verdict: Verdict,
-    /// `model` if `difference` and verdict are those of the model although a simulated value is shown beside it;
-    /// none otherwise.
+    /// `model` if `difference` and verdict are those of the model although the row also shows a simulated value;
+    /// otherwise `None`.
     pub judged_by: Option<String>,
     /// The paper's claim, in our words.
     pub claim: Option<String>,

@@ -1,4 +1,4 @@
-//! Runs of a statement with seeds of its own: subject and reference.
+//! Runs of a statement with its own seeds: subject and reference.
 
 use ropewalk_scenario::SchedulerName;
 

@@ -49,7 +49,7 @@ pub fn forward_delay(expected: &Expected, entry: &Entry, runs: &Runs) -> Result<
 /// One row for each instant of the printed order.
 ///
 /// # Errors
-/// What is wrong with the table or the model, in words.
+/// A message if the table or the model is invalid.
 pub fn order(expected: &Expected, entry: &Entry) -> Result<Vec<Row>, String> {
     let setup = expected.slot.as_ref().ok_or("this paper has no slot model")?;
     let whole = period(&setup.delay_ticks, None).map_err(|e| e.to_string())?;

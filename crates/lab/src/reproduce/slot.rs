@@ -33,7 +33,7 @@ fn errors(expected: &Expected) -> Result<&SlotErrors, String> {
 /// A quantity of a run of the slot model.
 ///
 /// # Errors
-/// No such quantity, in words.
+/// A message if there is no such quantity.
 pub fn measure(setup: &SlotSetup, trace: &SlotTrace, quantity: &str) -> Result<f64, String> {
     let figures = setup.figures(trace);
     match quantity {
@@ -48,7 +48,7 @@ pub fn measure(setup: &SlotSetup, trace: &SlotTrace, quantity: &str) -> Result<f
 /// One row for each row of the printed table.
 ///
 /// # Errors
-/// What is wrong with the table or the model, in words.
+/// A message if the table or the model is invalid.
 pub fn table(expected: &Expected, entry: &Entry) -> Result<Vec<Row>, String> {
     let name = entry.table.as_deref().ok_or("a table without its file")?;
     let file = data::folder(&expected.paper).and_then(|folder| folder.file(name));
@@ -148,7 +148,7 @@ fn judged(
     (row, holds)
 }
 
-/// One reading of what a wrong delay means.
+/// One interpretation of a wrong delay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reading {
     error_on: ErrorOn,
@@ -187,7 +187,7 @@ impl std::fmt::Display for Reading {
 /// Goodput at each error, bit/s.
 ///
 /// # Errors
-/// A model that refuses its setup, in words.
+/// A message if the model rejects the setup.
 pub fn by_error(
     setup: &SlotSetup,
     errors: &SlotErrors,

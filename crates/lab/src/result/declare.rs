@@ -1,8 +1,8 @@
 //! The macro that declares a part of the results.
 
 /// Declares a struct of results: each field with its meaning (the doc comment), name, type and presentation
-/// ([`Show`](super::figure::Show)). A field may be a part with figures of its own, declared in braces; that
-/// yields a struct as well. The macro yields the structs and their list of figures, `FIGURES`.
+/// ([`Show`](super::figure::Show)). A field may be a part with its own figures, declared in braces, which
+/// also yields a struct. The macro yields the structs and their list of figures, `FIGURES`.
 macro_rules! results {
     (
         $(#[doc = $about:literal])+

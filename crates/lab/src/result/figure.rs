@@ -140,7 +140,8 @@ impl Group {
         }
     }
 
-    /// What all figures of the group have in common, shown behind them; empty if there is nothing to add.
+    /// Properties that all figures of the group have in common, shown after them. Empty if there is
+    /// nothing to add.
     pub const fn note(self) -> &'static str {
         match self {
             Self::BlockingTime => "from arrival to in-order delivery",
@@ -170,11 +171,12 @@ pub struct Show {
     pub group: Group,
     /// Name in lists and tables with much room.
     pub label: &'static str,
-    /// Name in narrow tables; empty: the label in lower case.
+    /// Name in narrow tables. If empty, the label in lower case.
     pub heading: &'static str,
-    /// Text with `{}` for the value, in a line with the other figures of the group; empty: value and label.
+    /// Text with `{}` for the value, in a line with the other figures of the group. If empty, value and
+    /// label.
     pub phrase: &'static str,
-    /// Name of the column in flat tables; empty: made from the key.
+    /// Name of the column in flat tables. If empty, derived from the key.
     pub column: &'static str,
     /// Which value is better.
     pub better: Better,
@@ -335,7 +337,7 @@ pub struct Figure<R> {
     pub(super) meaning: &'static str,
 }
 
-// Derived, they would need a result that can be copied.
+// Derived implementations would require `R` to have them.
 impl<R> Clone for Figure<R> {
     fn clone(&self) -> Self {
         *self

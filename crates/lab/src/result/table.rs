@@ -1,4 +1,4 @@
-//! All figures of a run, those that are computed from others included.
+//! All figures of a run, including those computed from others.
 
 use serde::{Serialize, Serializer};
 
@@ -103,8 +103,8 @@ fn total(result: &RunResult, of: fn(&PathResult) -> u64) -> f64 {
     result.paths.iter().map(of).sum::<u64>() as f64
 }
 
-/// All figures by group, the computed ones last in their group: the order in which tables show them. Parts are
-/// left out, their figures are not.
+/// All figures by group, the computed ones last in their group. This is the order of all tables. Parts are
+/// replaced by their figures.
 pub fn figures() -> Vec<Figure<RunResult>> {
     let declared = RunResult::FIGURES.iter().filter(|figure| figure.is_value());
     let mut all: Vec<_> = declared.chain(&COMPUTED).copied().collect();
@@ -168,8 +168,8 @@ pub fn flow_columns() -> Vec<&'static Figure<FlowResult>> {
     FlowResult::FIGURES.iter().filter(|figure| figure.show.unit != Unit::Text).collect()
 }
 
-/// The figures that say something about any of some flows, of which `values` returns a figure. One that documents leave out
-/// if it is zero is left out if it is zero in all flows. One that no flow has is left out as well.
+/// The figures worth showing for some flows. `values` returns the values of a figure for all flows. A figure that
+/// documents omit if it is zero is omitted if it is zero for all flows, and so is one that no flow has.
 pub fn telling_flow_columns(
     values: impl Fn(&Figure<FlowResult>) -> Vec<Option<f64>>,
 ) -> Vec<&'static Figure<FlowResult>> {

@@ -1,7 +1,7 @@
 //! Messages of several sources on one association (`[[source]]`).
 //!
-//! The payload protocol identifier of each message is its number in its stream, from 1 on. So the receiver knows which
-//! messages it has read, although others were given up.
+//! The payload protocol identifier of each message is its number in its stream, from 1. With it, the receiver knows
+//! which messages it has read even if others were abandoned.
 
 mod results;
 
@@ -12,12 +12,13 @@ use ropewalk_scenario::{Scenario, Source};
 
 pub use results::results;
 
-/// What one end knows of the messages.
+/// One end's state of the messages.
 #[derive(Clone, Debug, Default)]
 pub struct SourcesEnd {
-    /// What this end sends; none at the receiver.
+    /// The sources that this end sends. Empty at the receiver.
     sources: Vec<Sending>,
-    /// For each stream, when its messages were due (at the sender), or read (at the receiver), by their numbers.
+    /// For each stream, the times at which its messages were due (at the sender) or read (at the receiver), by
+    /// number.
     times: Vec<Vec<Option<Time>>>,
     /// For each stream, the number of the message that is being read in parts.
     in_parts: Vec<u32>,
@@ -31,11 +32,11 @@ struct Sending {
     next: Time,
     stop: Option<Time>,
     delivery: Delivery,
-    /// Its first stream, their number, and the next of them.
+    /// First stream, number of streams, and the next stream to use.
     first: u16,
     streams: u16,
     turn: u16,
-    /// Whether the engine has refused the message that is due.
+    /// Whether the engine has refused the due message.
     waits: bool,
 }
 
@@ -63,19 +64,20 @@ impl Sending {
         StreamId(self.first + self.turn)
     }
 
-    /// When the next message is due; none: there is none.
+    /// When the next message is due. `None` if there are no more messages.
     fn due(&self) -> Option<Time> {
         Some(self.next).filter(|at| self.stop.is_none_or(|stop| *at < stop))
     }
 
-    /// What remains of the lifetime of a message that was due at `due`; none: it is over.
+    /// Delivery parameters with the remaining lifetime of a message that was due at `due`. `None`
+    /// if the lifetime has expired.
     fn delivery(&self, due: Time, now: Time) -> Option<Delivery> {
         let Some(lifetime) = self.delivery.lifetime else { return Some(self.delivery) };
         let left = (due + lifetime).since(now);
         (left > Duration::ZERO).then_some(Delivery { lifetime: Some(left), ..self.delivery })
     }
 
-    /// Number of messages that have been due from `from` to `now` and that the engine has not accepted.
+    /// Number of messages that became due from `from` to `now` and that the engine has not accepted.
     fn waiting(&self, from: Time, now: Time) -> u64 {
         let due = std::iter::successors(self.due(), |at| Some(*at + self.every));
         let due = due.take_while(|at| *at <= now && self.stop.is_none_or(|stop| *at < stop));
@@ -99,7 +101,7 @@ fn ranges(sources: &[Source]) -> impl Iterator<Item = (&Source, std::ops::Range<
 }
 
 impl SourcesEnd {
-    /// The sender and the receiver.
+    /// Creates the sender and the receiver.
     pub fn both(scenario: &Scenario, start: Time) -> [Self; 2] {
         let streams = usize::from(stream_count(scenario));
         let receiver = Self {
@@ -121,8 +123,8 @@ impl SourcesEnd {
         }
     }
 
-    /// Sends the messages that are due. A message that the engine refuses holds up its own source only. One whose lifetime
-    /// ends before the engine accepts it is given up.
+    /// Sends the messages that are due. A message that the engine refuses delays only its own source. A message
+    /// whose lifetime ends before the engine accepts it is abandoned.
     pub fn send(&mut self, now: Time, association: &mut Association) {
         for source in &mut self.sources {
             source.waits = false;
@@ -153,7 +155,7 @@ impl SourcesEnd {
         bytes
     }
 
-    /// Notes when a message was read as a whole.
+    /// Records the delivery of a complete message.
     fn note_read(&mut self, now: Time, message: &Message) {
         let stream = usize::from(message.stream.0);
         let number = match message.part {
@@ -163,7 +165,7 @@ impl SourcesEnd {
                 return;
             }
             Part::Middle => return,
-            // The sender gave up the rest of the message.
+            // The sender has abandoned the rest of the message.
             Part::Last if message.payload.is_empty() => return,
             Part::Last => self.in_parts[stream],
         };

@@ -1,4 +1,4 @@
-//! What became of the messages of each source.
+//! Results of the messages of each source.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,8 @@ use ropewalk_scenario::{Scenario, Source};
 use super::{SourcesEnd, ranges};
 use crate::result::FlowResult;
 
-/// The results of all sources: their messages that were due from `from` on. `association`: the end that sends them.
+/// The results of all sources for messages that became due at `from` or later. `association`: the end that sends
+/// them.
 pub fn results(
     scenario: &Scenario,
     (sender, receiver): (&SourcesEnd, &SourcesEnd),
@@ -42,13 +43,13 @@ pub fn results(
     results
 }
 
-/// The messages that the sender still tries to deliver, or that wait at the receiver for earlier ones. With NR-SACK, the
-/// sender does not know the latter.
+/// Messages that the sender still tries to deliver, or that wait at the receiver for earlier ones. With NR-SACK,
+/// the sender does not know the latter.
 struct Kept {
     /// By stream and number.
     known: BTreeSet<(StreamId, u32)>,
-    /// Streams with one whose number the engine does not know, because the beginning of an interleaved message has been
-    /// acknowledged.
+    /// Streams with a message whose number the engine does not know, because the beginning of an interleaved
+    /// message has been acknowledged.
     begun: BTreeSet<StreamId>,
 }
 
@@ -60,8 +61,8 @@ impl Kept {
         Self { known, begun: begun.into_iter().map(|(stream, _)| stream).collect() }
     }
 
-    /// Whether a message that was not read is one of them. The messages of a stream are asked for from the last one to the
-    /// first: all that were submitted after one that has begun are known.
+    /// Whether an unread message is one of them. The caller must visit the messages of a stream from the last to
+    /// the first: the numbers of all messages submitted after a begun one are known.
     fn take(&mut self, stream: usize, number: u32) -> bool {
         let stream = StreamId(stream as u16);
         self.known.contains(&(stream, number)) || self.begun.remove(&stream)
@@ -73,7 +74,7 @@ impl Kept {
 struct Messages {
     delays: Vec<Duration>,
     arrivals: Vec<Time>,
-    /// When the first one of the current stream was read, of those that have been added.
+    /// Earliest time at which one of the added messages of the current stream was read.
     earliest: Option<Time>,
     abandoned: u64,
     under_way: u64,
@@ -85,7 +86,7 @@ impl Messages {
         self.earliest = None;
     }
 
-    /// Adds a message, those of each stream from the last one to the first.
+    /// Adds a message. Messages of a stream must be added from the last to the first.
     fn add_delivered(&mut self, due: Time, read: Time) {
         self.delays.push(read.since(due));
         self.arrivals.push(read);

@@ -31,8 +31,8 @@ pub(super) fn texts<'a>(runs: &'a RecordBatch, name: &str) -> ColumnResult<'a, S
     column(runs, name)?.as_string_opt::<i32>().ok_or_else(|| wrong(name))
 }
 
-/// The cells at `places`, each an index of `columns` and a row. All columns have one of the four types of our tables. Arrow's
-/// own functions handle all types, and would be a megabyte of the command.
+/// The cells at `places`, each an index of `columns` and a row. All columns have one of the four types of our
+/// tables. Arrow's own functions handle all types, and would add a megabyte to the command.
 pub(super) fn gather(
     columns: &[&ArrayRef],
     places: &[(usize, usize)],

@@ -1,4 +1,4 @@
-//! The figures that a sweep keeps of each run: those of the run, and those of each flow.
+//! The figures that a sweep stores for each run: those of the run, and those of each flow.
 
 use arrow_array::RecordBatch;
 use ropewalk_scenario::{FlowKind, Scenario};
@@ -22,7 +22,8 @@ enum Source {
 }
 
 impl SweptColumn {
-    /// The value in a result; none if it is unknown. JSON cannot represent infinity.
+    /// The value in a result. `None` if it is unknown or infinite, because JSON cannot represent
+    /// infinity.
     pub(super) fn value(&self, result: &RunResult) -> Option<f64> {
         let value = match self.of {
             Source::Run(figure) => (figure.of)(result),
@@ -55,7 +56,7 @@ const fn is_call(kind: &FlowKind) -> bool {
     matches!(kind, FlowKind::Call)
 }
 
-/// The flow and the figure of a column of a table of runs or means; none for other columns.
+/// The flow and the figure of a column of a table of runs or means. `None` for other columns.
 pub fn flow_column(name: &str) -> Option<(&str, Figure<FlowResult>)> {
     let (flow, key) = name.strip_prefix("flow.")?.rsplit_once('.')?;
     let figure = flow_swept().into_iter().find(|figure| figure.column() == key)?;

@@ -19,7 +19,7 @@ pub struct SweepEstimate {
     pub points_left: usize,
     /// Number of remaining runs.
     pub runs_left: u64,
-    /// Mean CPU time of some of the remaining runs, s; none if there are none.
+    /// Mean CPU time of a sample of the remaining runs, s. `None` if no runs remain.
     pub run_cpu_s: Option<f64>,
 }
 

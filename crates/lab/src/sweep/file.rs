@@ -69,7 +69,7 @@ pub fn write(path: &Path, batch: &RecordBatch) -> Result<(), SweepError> {
     write_atomically(path, &bytes).map_err(|error| SweepError::file(path, error))
 }
 
-/// Reads the runs of a sweep; none if the file is not a result.
+/// Reads the runs of a sweep. Returns `None` if the file is not a result.
 ///
 /// # Errors
 /// If the file cannot be read, or is another table of a sweep.

@@ -16,7 +16,8 @@ use crate::setup::RunOptions;
 pub const POINTS_MAX: usize = 100_000;
 /// Maximum number of runs of a sweep.
 pub const RUNS_MAX: u64 = 10_000_000;
-/// Maximum number of figures of all runs of a sweep: the most runs without flows fit. They take 16 B each in memory.
+/// Maximum number of figures of all runs of a sweep. It allows the maximum number of runs if there are no flows.
+/// Figures take 16 B each in memory.
 pub const VALUES_MAX: u64 = 200_000_000;
 
 /// Text of a scenario, with the overrides for all points.

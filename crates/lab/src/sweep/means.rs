@@ -64,7 +64,7 @@ fn points(runs: &RecordBatch) -> Result<Vec<Range<usize>>, ArrowError> {
     Ok(groups.collect())
 }
 
-/// The mean; none if one of the runs lacks the figure.
+/// The mean. `None` if one of the runs lacks the figure.
 fn mean(values: &Float64Array, rows: &[usize]) -> Option<Estimate> {
     let known = |row: &usize| values.is_valid(*row).then(|| values.value(*row));
     let Estimate { mean, half_width } =

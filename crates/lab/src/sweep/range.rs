@@ -14,7 +14,7 @@ enum Spacing {
     Logarithmic,
 }
 
-/// The values of `text` if it is a range, both ends included; none otherwise.
+/// The values of `text`, including both ends, if it is a range. `None` otherwise.
 ///
 /// # Errors
 /// A message in one sentence if the range is invalid.

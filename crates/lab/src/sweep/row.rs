@@ -15,7 +15,8 @@ pub struct RunRow {
     pub point: usize,
     /// Number of the seed, from 1.
     pub seed: u32,
-    /// Values in the order of the sweep's columns; none if unknown, and all none if the run failed.
+    /// Values in the order of the sweep's columns. `None` for an unknown value, and for all values
+    /// of a failed run.
     pub figures: Vec<Option<f64>>,
     /// Error message if the run failed.
     pub error: Option<String>,

@@ -183,8 +183,8 @@ fn what_is_in_the_journal_is_not_done_again_and_half_a_line_is() {
     let (resumed, runs) = finish(&plan, options(&out, None), 2);
     assert_eq!((runs, &resumed), (15, &tables));
     assert_eq!(fs::read(&out).expect("a result"), fs::read(&whole).expect("a result"));
-    // Again: nothing is left to do, and the result is the same, even if a kill between the last two steps left
-    // the journal.
+    // In a second run, nothing is left to do, and the result is the same, even if a kill between the last two
+    // steps left the journal.
     fs::write(&journal, &bytes).expect("a writable room");
     let (again, runs) = finish(&plan, options(&out, None), 2);
     assert_eq!((runs, &again), (0, &tables));
@@ -307,7 +307,7 @@ fn shards_that_do_not_make_one_sweep_are_refused() {
         finish(&plan, options(out, Some(shard)), 2);
     }
     finish(&other, options(of_other, Some("1/2")), 2);
-    // Seed 2 of only one third.
+    // Seed 2 of only a third of the points.
     let more = dir.file("more.parquet");
     let second = "2..2".parse().expect("a seed");
     let second = plan_with(&["path.lte.rtt=50ms..200ms/9"], second).expect("a sound plan");

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   FILE.parquet            FILE.parquet.journal
-//!   runs of all points  +   runs that are over since  =  what is kept;  left = all points x seeds - kept
+//!   runs of all points  +   runs finished since then =  finished runs;  left = all points x seeds - finished runs
 //! ```
 //!
 //! When no run is left, FILE is replaced by one with all runs, and the journal is removed.
@@ -28,7 +28,8 @@ use super::table::{rows_of, runs_table};
 /// Output file and part of a sweep.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SweepOptions<'a> {
-    /// The Parquet file, with the journal beside it. Without a file, nothing can be resumed.
+    /// The Parquet file. The journal is in the same directory. Without a file, nothing can be
+    /// resumed.
     pub out: Option<&'a Path>,
     /// Restricts the sweep to these points.
     pub shard: Option<Shard>,
@@ -70,7 +71,7 @@ pub(super) type Rows = BTreeMap<(usize, u32), RunRow>;
 /// The finished runs, and the journal that records them.
 #[derive(Debug, Default)]
 pub(super) struct FinishedRuns {
-    /// None if there is no file, or if the file contains all runs.
+    /// `None` if there is no file, or if the file contains all runs.
     journal: Option<Journal>,
     rows: Rows,
 }
@@ -250,7 +251,7 @@ pub(super) fn remaining(plan: &SweepPlan, shard: Option<Shard>, rows: &Rows) -> 
     runs.filter(|run| !rows.contains_key(run)).collect()
 }
 
-/// The runs that the file has.
+/// The runs in the file.
 fn stored(plan: &SweepPlan, options: &SweepOptions<'_>, out: &Path) -> Result<Rows, SweepError> {
     if options.fresh || !out.exists() {
         return Ok(Rows::new());

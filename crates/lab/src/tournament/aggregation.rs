@@ -1,4 +1,4 @@
-//! What a scheduler makes of several paths: its goodput compared with that of each path alone.
+//! Aggregation over paths: the goodput of a scheduler compared with that of each path alone.
 
 use std::collections::BTreeMap;
 
@@ -50,7 +50,8 @@ pub struct ReturnTraffic {
 }
 
 impl Aggregation {
-    /// Of one scheduler over its matches. `None` if there are no matches, or if a match has no single path for comparison.
+    /// The aggregation of one scheduler over its matches. `None` if there are no matches, or if a match has no
+    /// single path for comparison.
     pub(super) fn of(own: &[(&Match, &MatchEntry)]) -> Option<Self> {
         let gains = own.iter().map(|(one, entry)| Some((*one, gain(entry)?)));
         let gains: Vec<(&Match, f64)> = gains.collect::<Option<_>>()?;
@@ -90,7 +91,7 @@ impl RatioMean {
 }
 
 impl ReturnTraffic {
-    /// Of one scheduler over its matches. `None` if no match has these figures.
+    /// The return traffic of one scheduler over its matches. `None` if no match has these figures.
     pub(super) fn of(own: &[(&Match, &MatchEntry)]) -> Option<Self> {
         let figure = |column: &str| -> Vec<f64> {
             let means = own.iter().filter_map(|(_, entry)| *entry.figures.get(column));

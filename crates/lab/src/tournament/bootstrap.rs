@@ -26,7 +26,7 @@ pub struct Spread {
     pub first: f64,
 }
 
-/// The spread of each of `names`, in their order; none for a single scenario. A sample consists of scenarios
+/// The spread of each of `names`, in order. `None` for a single scenario. A sample consists of scenarios
 /// with all of their matches, because matches of the same scenario under two protocols are not independent.
 pub fn spreads(names: &[&str], matches: &[&Match]) -> Option<Vec<Spread>> {
     let mut groups: BTreeMap<&str, Vec<Vec<f64>>> = BTreeMap::new();
@@ -70,8 +70,8 @@ pub fn spreads(names: &[&str], matches: &[&Match]) -> Option<Vec<Spread>> {
     Some(each.map(spread).collect())
 }
 
-/// 95 % interval of the mean of all values, by resampling `groups` of values that belong together. None for a single
-/// group.
+/// 95 % interval of the mean of all values, by resampling `groups` of values that belong together. `None` for a
+/// single group.
 pub fn interval(groups: &[Vec<f64>]) -> Option<[f64; 2]> {
     if groups.len() < 2 {
         return None;

@@ -126,7 +126,7 @@ fn ranking(setting: Option<&str>, paths: Option<usize>, matches: &[&Match]) -> R
     Ranking { setting, protocol, paths, matches: matches.len(), ranks }
 }
 
-/// The rank of a scheduler over its matches; none if it has none.
+/// The rank of a scheduler over its matches. `None` if it took part in no match.
 fn rank(name: &str, matches: &[&Match]) -> Option<Rank> {
     let own = matches.iter().filter_map(|one| {
         let entry = one.entries.iter().find(|entry| entry.scheduler == name)?;
@@ -176,7 +176,7 @@ fn is_quick_among_those_that_carry_most(one: &Match, entry: &MatchEntry) -> bool
     goodput_order(entry) && entry.delay_ratio >= (1.0 - NEAR_BEST) * best
 }
 
-/// Goodput divided by that of the best path; 0 if a run failed, none if no path was run alone.
+/// Goodput divided by that of the best path: 0 if a run failed, `None` if no path was run alone.
 pub(super) fn gain(entry: &MatchEntry) -> Option<f64> {
     if entry.failures.is_empty() { Some(entry.gain?.mean) } else { Some(0.0) }
 }

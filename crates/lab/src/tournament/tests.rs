@@ -123,7 +123,7 @@ fn the_ranking_is_the_geometric_mean_of_what_the_matches_say() {
     }
 }
 
-/// A match with these scores of the schedulers and this number of paths.
+/// A match with this number of paths in which the schedulers have these scores.
 fn scored(scenario: usize, paths: usize, scores: &[(&str, f64)]) -> Match {
     let entry = |(name, score): &(&str, f64)| MatchEntry {
         goodput_ratio: *score,

@@ -19,7 +19,7 @@ pub struct CheckOptions {
 }
 
 impl CheckOptions {
-    /// The same for a comparison with so many seeds.
+    /// Options of a comparison with this many seeds.
     pub(super) fn with_seeds(&self, seeds: u64) -> CompareOptions {
         CompareOptions {
             seeds,

@@ -53,7 +53,8 @@ pub struct Tuning {
     pub equal_split: Split,
     /// The best limits if paths may be left out.
     pub paying: Split,
-    /// Predicted throughput if each path had the whole buffer alone, which is only a reference.
+    /// Predicted throughput if each path had a buffer of the full size for itself. For reference
+    /// only.
     pub unlimited_bps: f64,
     /// Sum of the rates.
     pub rates_bps: f64,

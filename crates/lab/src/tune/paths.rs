@@ -55,7 +55,7 @@ pub(super) fn tables(
     let limits: Vec<u64> =
         paths.iter().map(|path| window_limit(path.rate_pps, path.delay_s).into()).collect();
     let packets: u64 = limits.iter().sum();
-    // The optimiser adds one path after the other, the last one at no cost.
+    // The optimiser adds the paths in turn, the last one at no cost.
     let middle = limits.len().saturating_sub(1).max(1);
     let work = limits[1..middle]
         .iter()

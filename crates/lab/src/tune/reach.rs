@@ -1,7 +1,7 @@
 //! The smallest receive buffer for a share of the rates, found by simulation.
 //!
 //! A buffer *reaches* a share if the mean of [`Trial::share`] over the seeds is at least that share. The seeds
-//! are the same for each buffer, so the question has one answer for each buffer, whatever the noise. Bisection
+//! are the same for each buffer, so the result for a buffer is deterministic in spite of the noise. Bisection
 //! keeps two buffers: a larger one that reaches the share and a smaller one that does not. It ends with a
 //! buffer that reaches the share while 5 % less does not.
 
@@ -16,15 +16,16 @@ use crate::predict::predict;
 /// The answer is within this factor of a buffer that does not reach the share.
 const STEP: f64 = 0.95;
 /// Upper end of the search, as a multiple of the buffer with which no path is ever blocked while queues are
-/// empty. The rest is for queues and retransmissions.
+/// empty. The excess is for queues and retransmissions.
 const LARGEST: f64 = 16.0;
 /// Number of larger buffers that are tried to find the upper end of the interval.
 const STEPS_UP: u32 = 4;
-/// How often the buffers around the best one are tried, if none of the others reaches the share.
+/// Maximum number of refinements around the best buffer, if none of the others reaches the share.
 const REFINEMENTS: usize = 4;
-/// Number of buffers that a search simulates as a rule; only the progress report depends on it.
+/// Typical number of buffers that a search simulates. Only the progress report depends on it.
 const USUAL_TRIALS: f64 = 16.0;
-/// The part of the work that the search for exactly the scenario's links is, if others follow.
+/// Fraction of the work for the search with exactly the scenario's links, if a search with other
+/// links follows.
 const EXACT_PART: f64 = 0.3;
 
 /// The smallest receive buffer by simulation, for [`super::Reach`].
@@ -70,8 +71,8 @@ impl Trial {
 
 /// Finds the smallest receive buffer that reaches `share` of the sum of the rates in simulation. `model` is the
 /// buffer that the models name, which is simulated as well. With a `tolerance` above zero, also finds the smallest
-/// one for links whose rates and round trips differ by up to that share. `on_progress` is called from any thread with the
-/// estimated share of the work that is complete, 0 to 1.
+/// one for links whose rates and round trips differ by up to that share. `on_progress` is called from any thread
+/// with the estimated completed fraction of the work, 0 to 1.
 pub fn simulate_reach(
     scenario: &Scenario,
     tuning: &Tuning,
@@ -168,8 +169,8 @@ impl Search<'_> {
     }
 
     /// The first buffer found that reaches the target. Goodput does not always grow with the buffer, because a
-    /// large one permits long queues. So buffers are tried in steps of a factor of four, from the largest one
-    /// down, then those between them, and then those around the best one.
+    /// large one permits long queues. Buffers are therefore tried in steps of a factor of four, from the
+    /// largest one down, then between those, and then around the best one.
     fn any(&mut self) -> Option<Trial> {
         let (largest, packet) = (self.largest(), self.packet());
         let down = |first: u64| {
@@ -204,13 +205,13 @@ impl Search<'_> {
             .collect()
     }
 
-    /// The trial of 5 % less than `bytes`, if that holds a packet.
+    /// The trial of 5 % less than `bytes`, if that is at least one packet.
     fn less(&mut self, bytes: u64) -> Option<Trial> {
         let less = (STEP * bytes as f64) as u64;
         (less >= self.packet()).then(|| self.trial(less))
     }
 
-    /// The buffers between which the confidence interval contains the target.
+    /// The range of buffers in which the confidence interval contains the target.
     fn interval(&mut self, least: &Trial) -> (u64, Option<u64>) {
         let mut larger = least.receive_buffer_bytes;
         for _ in 0..STEPS_UP {
@@ -229,7 +230,7 @@ impl Search<'_> {
         (fails.unwrap_or_else(|| self.packet()), holds)
     }
 
-    /// Simulates a buffer, or returns what is known of it.
+    /// Simulates a buffer, or returns the earlier result.
     fn trial(&mut self, bytes: u64) -> Trial {
         let known = self.trials.iter().find(|trial| trial.receive_buffer_bytes == bytes);
         if let Some(trial) = known {

@@ -27,7 +27,7 @@ pub struct Drawings {
 /// Draws a tuning of `scenario` and the results of its check.
 ///
 /// # Errors
-/// As [`super::tune`]; none for a scenario that was tuned.
+/// As [`super::tune`]; cannot fail for a scenario that was tuned.
 pub fn drawings(
     scenario: &Scenario,
     tuning: &Tuning,

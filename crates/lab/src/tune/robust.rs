@@ -1,8 +1,8 @@
-//! The smallest receive buffer that reaches a share also on links that differ a little from the scenario's.
+//! The smallest receive buffer that also reaches a share on links that differ slightly from the scenario's.
 //!
-//! Goodput against the buffer has cliffs: a buffer that just suffices for exactly these links may fail when a round trip
-//! grows by 2 %. So the buffer is tried on *variations*: each link alone with a higher and a lower rate and round trip and
-//! with jitter, and draws in which all links differ.
+//! Goodput as a function of the buffer has cliffs: a buffer that just suffices for exactly these links may fail
+//! when a round trip grows by 2 %. The buffer is therefore tried on *variations*: each link alone with a higher and
+//! a lower rate and round trip and with jitter, and draws in which all links differ.
 
 use ropewalk_base::{Duration, Seed};
 use ropewalk_scenario::{Path, Scenario};
@@ -22,7 +22,7 @@ const DRAWS: u64 = 16;
 const SINGLE_LINKS: usize = 8;
 /// Factor between the buffers that are tried until one suffices.
 const STEP_UP: f64 = 1.2;
-/// Number of buffers that a search tries as a rule; only the progress report depends on it.
+/// Typical number of buffers that a search tries. Only the progress report depends on it.
 const USUAL_TRIALS: f64 = 8.0;
 
 /// The smallest receive buffer for links that differ from the scenario's, within a tolerance.

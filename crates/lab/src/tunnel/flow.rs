@@ -15,7 +15,7 @@ const CALL: Paced = Paced::new(200, Duration::from_millis(20));
 const GAME: Paced = Paced::new(120, Duration::from_micros(33_333));
 const PING: u32 = 84;
 const QUERY: (u32, u32) = (70, 140);
-/// A DNS client repeats a query after this time; an echo is not waited for any longer.
+/// A DNS client repeats a query after this time, and `ping` stops waiting for an echo.
 const RETRY: Duration = Duration::from_secs(1);
 /// Headers of QUIC over UDP beyond those of TCP with timestamps: 8 + 20 + 16 - 32 B.
 const QUIC_OVER: u32 = 12;
@@ -41,7 +41,7 @@ impl Paced {
         Self { bytes, every, number: 0, next: Time::ZERO }
     }
 
-    /// From `start` on.
+    /// Starts at `start`.
     const fn from(self, start: Time) -> Self {
         Self { next: start, ..self }
     }
@@ -51,14 +51,14 @@ impl Paced {
 #[derive(Clone, Debug)]
 pub(super) struct Requests {
     paced: Paced,
-    /// When each request without a reply was first sent.
+    /// Times at which requests without a reply were first sent.
     open: BTreeMap<u64, Time>,
-    /// Requests that are repeated, by the time.
+    /// Requests to repeat, by time.
     again: BTreeMap<Time, u64>,
     repeats: bool,
 }
 
-/// What one end does.
+/// The role of one end.
 #[derive(Clone, Debug)]
 enum Part {
     Stream(Box<StreamEnd>),
@@ -76,7 +76,7 @@ pub(super) struct FlowEnd {
     index: u8,
     stop: Time,
     part: Part,
-    /// How the tunnel treats it.
+    /// The tunnel's treatment of the flow.
     pub class: Class,
     pub order: Order,
     pub meter: FlowMeter,
@@ -133,7 +133,7 @@ pub(super) fn ends(
 }
 
 impl FlowEnd {
-    /// Bytes of headers of its segments beyond those of TCP.
+    /// Size of the headers of its segments beyond those of TCP, bytes.
     pub const fn over(&self) -> u32 {
         match &self.part {
             Part::Stream(stream) => stream.over(),
@@ -146,7 +146,7 @@ impl FlowEnd {
         Sized { packet: InnerPacket { flow: self.index, entered: now, content }, bytes }
     }
 
-    /// Sends what is due.
+    /// Sends everything that is due.
     pub fn act(&mut self, now: Time, out: &mut Vec<Sized>) {
         let index = self.index;
         match &mut self.part {
@@ -211,7 +211,7 @@ impl FlowEnd {
         out.extend(due.into_iter().map(|number| self.datagram(now, number, false, bytes)));
     }
 
-    /// Takes a packet that leaves the tunnel.
+    /// Processes a packet that leaves the tunnel.
     pub fn receive(&mut self, now: Time, sized: Sized, out: &mut Vec<Sized>) {
         let Sized { packet, bytes } = sized;
         match (packet.content, &mut self.part) {
@@ -238,7 +238,7 @@ impl FlowEnd {
         }
     }
 
-    /// When it acts next.
+    /// Time of the next action.
     pub fn deadline(&self) -> Option<Time> {
         let next = |paced: &Paced| Some(paced.next).filter(|at| *at < self.stop);
         match &self.part {

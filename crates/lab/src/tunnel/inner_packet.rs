@@ -1,7 +1,7 @@
 //! Inner packets of a simulation, as bytes of the length of the real packet.
 //!
-//! An association carries bytes. The contents of a simulated IP packet are therefore written into its bytes, in a format of
-//! our own that fits into the headers that the real packet would have. The tunnel's header comes before them.
+//! An association carries bytes. The contents of a simulated IP packet are therefore encoded in its bytes, in a
+//! private format that fits into the headers of the real packet. The tunnel's header precedes them.
 
 use ropewalk_base::Time;
 use ropewalk_engine::Payload;
@@ -10,24 +10,24 @@ use ropewalk_tunnel::{Header, Order};
 
 /// IPv4 header, bytes.
 const IP: u32 = 20;
-/// Bits of times and sequence numbers that are written: enough for 78 hours, and for 281 TB.
+/// Size of encoded times and sequence numbers, bytes: enough for 78 hours, and for 281 TB.
 const LONG: usize = 6;
-/// Most selective acknowledgements beside timestamps.
+/// Maximum number of SACK blocks in a header that also carries timestamps.
 const SACKS_MAX: usize = 4;
 
 /// A packet with room for the tunnel's header at its beginning.
 pub(super) type Bytes = Vec<u8>;
 
-/// What an inner packet is.
+/// Contents of an inner packet.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Content {
     /// A TCP segment.
     Segment(Segment),
-    /// A datagram of a flow that is measured.
+    /// A datagram of a measured flow.
     Datagram {
-        /// Its number within the flow and direction.
+        /// Number within the flow and direction.
         number: u64,
-        /// Whether it answers the one of this number.
+        /// Whether it is the reply to the datagram with this number.
         reply: bool,
     },
 }
@@ -39,11 +39,11 @@ pub(super) struct InnerPacket {
     pub flow: u8,
     /// When it entered the tunnel.
     pub entered: Time,
-    /// What it is.
+    /// Content.
     pub content: Content,
 }
 
-/// Writes values one after another.
+/// Writes values in turn.
 struct Writer(Bytes);
 
 impl Writer {
@@ -52,7 +52,7 @@ impl Writer {
     }
 }
 
-/// Reads them.
+/// Reads values in the order in which they were written.
 struct Reader<'a>(&'a [u8]);
 
 impl Reader<'_> {
@@ -63,19 +63,20 @@ impl Reader<'_> {
     }
 }
 
-/// Bytes of the IP packet of a segment; `over`: bytes of headers beyond those of TCP over IPv4.
+/// Size of the IP packet of a segment, bytes. `over`: bytes of headers beyond those of TCP over
+/// IPv4.
 pub(super) fn segment_bytes(segment: &Segment, over: u32) -> u32 {
     IP + segment.wire_len() + over
 }
 
-/// Whether a segment only acknowledges.
+/// Whether a segment only has an acknowledgement.
 fn is_pure_ack(segment: &Segment) -> bool {
     let ends = segment.syn || segment.rst || segment.data_fin;
     segment.acks && segment.payload.is_empty() && !ends
 }
 
 impl InnerPacket {
-    /// Whether its order is restored in a flow whose order is `usual`: a pure acknowledgement of TCP does not wait.
+    /// The order of a packet in a flow with order `usual`: a pure acknowledgement of TCP does not wait.
     pub fn order(&self, usual: Order) -> Order {
         match &self.content {
             Content::Segment(segment) if is_pure_ack(segment) => Order::AsArrived,
@@ -83,7 +84,7 @@ impl InnerPacket {
         }
     }
 
-    /// The packet as `bytes` bytes behind the room for the header.
+    /// The packet as `bytes` bytes after the room for the header.
     pub fn encode(&self, bytes: u32) -> Bytes {
         let length = Header::LEN + bytes as usize;
         let mut out = Writer(Vec::with_capacity(length));

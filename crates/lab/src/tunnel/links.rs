@@ -1,4 +1,5 @@
-//! Caps of the links of a simulated tunnel: the sender's end counts what each link carries and tells the other end.
+//! Caps of the links of a simulated tunnel: the sender's end counts the bytes of each link and informs the other
+//! end.
 
 use ropewalk_base::{PathId, StreamId, Time};
 use ropewalk_engine::Payload;
@@ -7,10 +8,10 @@ use ropewalk_engine::sctp::{Association, Delivery};
 use ropewalk_scenario::{self as file, Scenario};
 use ropewalk_tunnel::{LinkRule, LinkUse, PathRule, decode_uses, encode_uses};
 
-/// Tells the message with the uses of paths from inner packets, whose identifier is 0.
+/// Distinguishes the message with the uses of paths from inner packets, whose identifier is 0.
 pub(super) const USES_PPID: u32 = 1;
 
-/// What each link has carried, and its rule.
+/// Bytes carried by each link, and its rule.
 #[derive(Clone, Debug)]
 pub(super) struct LinkCaps {
     links: Vec<(LinkRule, u64)>,
@@ -18,7 +19,7 @@ pub(super) struct LinkCaps {
 }
 
 impl LinkCaps {
-    /// Those of a scenario; none if no path has a cap.
+    /// Link caps of a scenario. `None` if no path has a cap.
     pub fn of(scenario: &Scenario) -> Option<Self> {
         scenario.paths.iter().any(|path| path.cap.is_some()).then(|| {
             let links: Vec<_> = scenario.paths.iter().map(|path| (rule(path), 0)).collect();
@@ -26,7 +27,7 @@ impl LinkCaps {
         })
     }
 
-    /// A packet of `bytes` was sent or received on the link of a path.
+    /// Counts a packet of `bytes` that was sent or received on the link of a path.
     pub fn count(&mut self, path: PathId, bytes: u32) {
         if let Some((_, carried)) = self.links.get_mut(path.index()) {
             *carried += u64::from(bytes);
@@ -38,7 +39,7 @@ impl LinkCaps {
         self.links.iter().map(|(_, carried)| *carried)
     }
 
-    /// Acts on caps that are near or reached, at both ends.
+    /// Applies caps that are near or reached, at both ends.
     pub fn act(&mut self, now: Time, association: &mut Association) {
         let rules = rules(&self.links);
         if rules == self.told {
@@ -54,7 +55,7 @@ impl LinkCaps {
     }
 }
 
-/// Obeys a message of the other end.
+/// Applies a message of the other end.
 pub(super) fn obey(association: &mut Association, message: &[u8]) {
     if let Some(rules) = decode_uses(message) {
         apply(association, &rules);

@@ -1,22 +1,22 @@
-//! What is measured of a flow at one of its ends.
+//! Measurements of a flow at one of its ends.
 
 use ropewalk_base::{Duration, Histogram, Time};
 
-/// The last part of a run is left out of losses: its packets may still be on their way.
+/// Final part of a run that is excluded from losses, because its packets may still be in flight.
 const TAIL: Duration = Duration::from_secs(1);
 
-/// Measurements at the end where data arrives, and of what the other end sends.
+/// Measurements at the end where data arrives, and of the packets that the other end sends.
 #[derive(Clone, Debug)]
 pub(super) struct FlowMeter {
-    /// Packets that were sent from here on and before `until` count.
+    /// Packets that were sent from `from` on and before `until` count.
     from: Time,
     until: Time,
     /// User data that has arrived, bytes.
     pub bytes: u64,
-    /// Packets with data that this end has sent and that have the time to arrive within the run.
+    /// Packets with data that this end has sent early enough to arrive within the run.
     pub sent: u64,
-    /// Packets with data that have arrived at this end, of those that the other end has counted as sent; replies, of the
-    /// requests.
+    /// Packets with data that have arrived at this end, among those that the other end has counted as sent. For
+    /// requests, the replies.
     pub arrived: u64,
     /// Times from sending to arrival, of packets, queries or echoes.
     pub delays: Histogram,
@@ -45,11 +45,11 @@ impl FlowMeter {
         }
     }
 
-    /// Begins again at `now`, with what is sent later. A gap that has begun before is measured from now on.
+    /// Restarts at `now` for packets sent later. A gap that has already begun is measured from now on.
     pub fn reset(&mut self, now: Time) {
         let (until, highest) = (self.until, self.highest);
         let last = self.last.map(|_| now);
-        // What has been sent at this very time was counted before.
+        // Packets sent at exactly this time have already been counted.
         let from = now + Duration::from_nanos(1);
         *self = Self { from, until, highest, last, ..Self::new(until) };
     }
@@ -58,12 +58,12 @@ impl FlowMeter {
         (self.from..self.until).contains(&sent)
     }
 
-    /// A packet is sent at `now`.
+    /// Called when a packet is sent at `now`.
     pub fn on_sent(&mut self, now: Time) {
         self.sent += u64::from(self.counts(now));
     }
 
-    /// A packet of `bytes` bytes that was sent at `sent` arrives.
+    /// Called when a packet of `bytes` bytes that was sent at `sent` arrives.
     pub fn on_arrival(&mut self, now: Time, sent: Time, number: u64, bytes: u32) {
         self.bytes += u64::from(bytes);
         if let Some(last) = self.last.replace(now) {
@@ -77,7 +77,7 @@ impl FlowMeter {
         self.highest = self.highest.max(number);
     }
 
-    /// Ends at `now`: a gap that lasts counts up to here.
+    /// Ends the measurement at `now`, which also ends an open gap.
     pub fn finish(&mut self, now: Time) {
         if let Some(last) = self.last {
             self.longest_gap = self.longest_gap.max(now.since(last));

@@ -27,9 +27,9 @@ use links::{LinkCaps, USES_PPID};
 use pauses::Pauses;
 pub(crate) use results::flow_results;
 
-/// The least send buffer. The tunnel's core limits what the association queues.
+/// Minimum send buffer. The tunnel's core limits the data that the association queues.
 const SEND_BUFFER: u64 = 8 << 20;
-/// Longest time between two looks at the paths.
+/// Maximum time between two updates of the state of the paths.
 const PATHS_EVERY: Duration = Duration::from_millis(5);
 
 /// Changes the configuration of an association to that of a tunnel.
@@ -43,7 +43,7 @@ pub struct TunnelEnd {
     core: Tunnel<Sized>,
     flows: Vec<FlowEnd>,
     paths_at: Option<Time>,
-    /// Inner packets that have not entered the tunnel yet.
+    /// Inner packets that have not yet entered the tunnel.
     entering: Vec<Sized>,
     states: Vec<PathState>,
     /// The caps of the links, at the end that has them.
@@ -51,7 +51,8 @@ pub struct TunnelEnd {
     pauses: Pauses,
 }
 
-/// The tunnel's ends at the sender and at the receiver of a scenario. `payload`: largest message.
+/// The tunnel's ends at the sender and at the receiver of a scenario. `payload`: maximum message
+/// size.
 pub(crate) fn tunnel_ends(scenario: &Scenario, payload: u32, seed: Seed) -> [TunnelEnd; 2] {
     let config = CoreConfig {
         redundancy: match scenario.tunnel.redundancy {
@@ -86,8 +87,9 @@ pub(crate) fn tunnel_ends(scenario: &Scenario, payload: u32, seed: Seed) -> [Tun
 }
 
 impl TunnelEnd {
-    /// Moves all that can move: messages out of the association, inner packets to their flows, what these send into
-    /// the tunnel, and from there into the association. Returns the inner bytes that have left the tunnel.
+    /// Moves all data that can move: messages out of the association, inner packets to their flows, the flows'
+    /// packets into the tunnel, and from there into the association. Returns the inner bytes that have left the
+    /// tunnel.
     pub(crate) fn exchange(
         &mut self,
         now: Time,
@@ -100,7 +102,7 @@ impl TunnelEnd {
                 _ => self.on_message(now, message.payload),
             }
         }
-        // What hosts answer to the packets that are delivered now is read after the next pause, if there is one.
+        // If there is a pause, the hosts' responses to the packets delivered now are read after it.
         let is_read_later = !self.pauses.next(now).is_zero();
         if is_read_later {
             self.enter(now);
@@ -120,7 +122,7 @@ impl TunnelEnd {
         delivered
     }
 
-    /// Lets the flows act that are due. What they send enters the tunnel in the next [`Self::exchange`].
+    /// Lets due flows act. Their packets enter the tunnel in the next [`Self::exchange`].
     fn act_flows(&mut self, now: Time) {
         for flow in &mut self.flows {
             if flow.deadline().is_some_and(|at| at <= now) {
@@ -129,7 +131,7 @@ impl TunnelEnd {
         }
     }
 
-    /// Whether the end does nothing now. Its flows, which are programs of other hosts, act nevertheless.
+    /// Whether the end pauses now. Its flows are programs on other hosts and act nevertheless.
     pub(crate) fn pauses(&mut self, now: Time) -> bool {
         let is_paused = self.pauses.is_paused(now);
         if is_paused {
@@ -161,7 +163,7 @@ impl TunnelEnd {
         delivered
     }
 
-    /// What the flows have sent, and what those that are due send now, enters the tunnel.
+    /// Moves packets that flows have sent, or that are due now, into the tunnel.
     fn enter(&mut self, now: Time) {
         self.act_flows(now);
         for sized in self.entering.drain(..) {
@@ -200,14 +202,14 @@ impl TunnelEnd {
             let mut bytes = out.payload.packet.encode(out.bytes);
             bytes[..Header::LEN].copy_from_slice(&out.header.encode());
             let payload = Payload::from(bytes::Bytes::from(bytes));
-            // A message that the association does not take is lost, as on any full queue.
+            // A message that the association refuses is lost, as in any full queue.
             if association.send_message(now, StreamId(0), 0, payload, delivery).is_err() {
                 return;
             }
         }
     }
 
-    /// A packet of `bytes` was sent or received on a path.
+    /// Counts a packet of `bytes` that was sent or received on a path.
     pub(crate) fn count(&mut self, path: PathId, bytes: u32) {
         if let Some(caps) = &mut self.caps {
             caps.count(path, bytes);
@@ -219,7 +221,8 @@ impl TunnelEnd {
         self.caps.iter().flat_map(LinkCaps::carried).collect()
     }
 
-    /// When the end acts next; `engine`: when the association does, `held`: whether packets have arrived during a pause.
+    /// Time of the end's next action. `engine`: that of the association; `held`: whether packets have arrived
+    /// during a pause.
     pub(crate) fn due(&self, engine: Option<Time>, held: bool) -> Option<Time> {
         let own = engine.into_iter().chain(self.core.deadline()).min();
         let waiting = (held || !self.entering.is_empty()).then_some(Time::ZERO);
@@ -233,7 +236,7 @@ impl TunnelEnd {
     }
 }
 
-/// How a message is delivered.
+/// Delivery parameters of a message.
 fn delivery<P>(out: &Outgoing<P>) -> Delivery {
     Delivery {
         urgency: match (out.class, out.order) {
@@ -248,13 +251,13 @@ fn delivery<P>(out: &Outgoing<P>) -> Delivery {
     }
 }
 
-/// What the association has not yet assigned to a path.
+/// The data that the association has not yet assigned to a path.
 fn waiting(association: &Association) -> Waiting {
     let backlog = association.backlog();
     Waiting { all: backlog.bytes, interactive: backlog.interactive_bytes }
 }
 
-/// What the association knows of a path; none before it was measured.
+/// The association's measurements of a path. `None` before it was measured.
 fn path_state(now: Time, association: &Association, path: usize) -> Option<PathState> {
     let view = association.path_view(now, PathId::from_index(path));
     let round_trip = view.srtt?;

@@ -1,38 +1,40 @@
-//! Pauses of an end, as the threads of `ropewalk tunnel` make them: what arrives during one is handled after it.
+//! Pauses of an end, which model the threads of `ropewalk tunnel`: packets that arrive during a pause are
+//! handled after it.
 
 use ropewalk_base::{Duration, Time};
 use ropewalk_tunnel::Moderation;
 
-/// How often an end decides whether it tolerates pauses: as often as `ropewalk tunnel`.
+/// Interval at which an end decides whether it tolerates pauses, as in `ropewalk tunnel`.
 const DECIDED_EVERY: Duration = Duration::from_millis(10);
 
 /// The pauses of one end.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pauses {
     moderation: Moderation,
-    /// Inner packets that have entered or left since this was last told to `moderation`.
+    /// Inner packets that have entered or left since the last report to `moderation`.
     passed: u64,
     decided_at: Option<Time>,
     until: Time,
 }
 
 impl Pauses {
-    /// Whether the end does nothing now.
+    /// Whether the end pauses at `now`.
     pub fn is_paused(&self, now: Time) -> bool {
         now < self.until
     }
 
-    /// When the end acts next, if it has to do something at `due`.
+    /// Time of the end's next action if something is due at `due`.
     pub fn end_for(&self, due: Option<Time>) -> Option<Time> {
         due.map(|at| at.max(self.until))
     }
 
-    /// An inner packet has entered or left the tunnel.
+    /// Counts an inner packet that has entered or left the tunnel.
     pub const fn count(&mut self) {
         self.passed += 1;
     }
 
-    /// Decides how long further pauses are, if that is due; `tolerable`: at most. Returns how long they are.
+    /// Decides on the length of further pauses, at regular intervals. `tolerable`: the maximum. Returns the
+    /// length.
     pub fn moderate(&mut self, now: Time, tolerable: Duration) -> Duration {
         if self.decided_at.is_none_or(|at| now.since(at) >= DECIDED_EVERY) {
             self.decided_at = Some(now);
@@ -41,12 +43,12 @@ impl Pauses {
         self.next(now)
     }
 
-    /// How long a pause would be that begins now.
+    /// Length of a pause that begins now.
     pub fn next(&self, now: Time) -> Duration {
         self.moderation.pause(now)
     }
 
-    /// Begins a pause: all has been done.
+    /// Begins a pause.
     pub fn begin(&mut self, now: Time) {
         self.until = now + self.next(now);
     }

@@ -1,17 +1,17 @@
-//! Quality of a voice call by the E-model (ITU-T G.107, 2015), reduced to what a network changes: delay and losses.
-//! All other parameters have the values of table 3 there.
+//! Quality of a voice call by the E-model (ITU-T G.107, 2015), reduced to the effects of a network: delay and
+//! losses. All other parameters have the values of its table 3.
 
 /// Rating without any impairment, R.
 const BEST: f64 = 93.2;
 /// Delay of packetisation at the sender, s.
 const PACKET_TIME: f64 = 0.02;
-/// Delay beyond which a conversation suffers more, ms (Cole and Rosenbluth 2001, equation 4).
+/// Delay above which a conversation suffers more, ms (Cole and Rosenbluth 2001, equation 4).
 const KNEE_MS: f64 = 177.3;
-/// Robustness of G.711 with packet loss concealment against losses at random, % (ITU-T G.113, appendix I).
+/// Robustness of G.711 with packet loss concealment against random losses, % (ITU-T G.113, appendix I).
 const LOSS_ROBUSTNESS: f64 = 25.1;
 
-/// The mean opinion score (1 to 4.5) of a call with this share of packets that are lost or come too late to be played, and
-/// this delay from entering the network until playout, s.
+/// The mean opinion score (1 to 4.5) of a call. `lost`: share of packets that are lost or arrive too late to be
+/// played; `delay`: time from entering the network until playout, s.
 pub(super) fn mean_opinion_score(lost: f64, delay: f64) -> f64 {
     opinion(rating(lost, delay))
 }

@@ -8,11 +8,12 @@ use super::meter::FlowMeter;
 use super::quality::mean_opinion_score;
 use crate::result::FlowResult;
 
-/// Shares of the packets that a playout buffer may wait for. An adaptive one finds about the best of them.
+/// Shares of the packets for which a playout buffer may wait. An adaptive buffer comes close to the best
+/// of them.
 const PLAYOUT: [f64; 5] = [0.9, 0.95, 0.98, 0.99, 1.0];
 
-/// The results of all flows over the measured interval, which begins at `from`, and the user data that all have
-/// delivered in the directions `up` and `down`, bytes.
+/// The results of all flows over the measured interval, which begins at `from`, and the user data that all
+/// flows have delivered in the directions `up` and `down`, bytes.
 pub(crate) fn flow_results(
     scenario: &Scenario,
     (one, other): (&TunnelEnd, &TunnelEnd),
@@ -27,7 +28,7 @@ pub(crate) fn flow_results(
             meter.finish(end);
             meter
         });
-        // What `up` carries is counted where it arrives: at the other end.
+        // Data in direction `up` is counted where it arrives, at the other end.
         let [down, up] = &meters;
         delivered[0] += up.bytes;
         delivered[1] += down.bytes;

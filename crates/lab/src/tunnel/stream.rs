@@ -9,9 +9,9 @@ use ropewalk_scenario as file;
 
 use super::inner_packet::segment_bytes;
 
-/// The largest receive buffer of Linux (tcp_rmem): 6 MB.
+/// Maximum receive buffer of Linux (tcp_rmem): 6 MB.
 const RECEIVE_BUFFER: u64 = 6 << 20;
-/// Bytes that the application writes at a time.
+/// Bytes per write of the application.
 const PIECE: u32 = 16 << 10;
 
 /// Settings of a connection.
@@ -19,9 +19,9 @@ const PIECE: u32 = 16 << 10;
 pub(super) struct StreamPlan {
     /// Its congestion control.
     pub congestion: file::Congestion,
-    /// When it begins, and when the application stops writing.
+    /// Start time, and time at which the application stops writing.
     pub times: (Time, Option<Time>),
-    /// The largest IP packet.
+    /// Maximum size of an IP packet.
     pub mtu: u32,
     /// Bytes of headers beyond those of TCP.
     pub over: u32,
@@ -32,7 +32,7 @@ pub(super) struct StreamPlan {
 pub(super) struct StreamEnd {
     session: Session,
     over: u32,
-    /// The application writes as much as it can until this time. The end that only reads: none.
+    /// The application writes without limit until this time. `None` for the end that only reads.
     writes_until: Option<Time>,
     segment: Segment,
 }
@@ -57,13 +57,13 @@ impl StreamEnd {
         self.over
     }
 
-    /// Takes a segment.
+    /// Processes a segment.
     pub fn receive(&mut self, now: Time, mut segment: Segment) {
         self.session.handle_in_place(now, PathId(0), &mut segment);
     }
 
-    /// Lets timers expire, and the application read and write. Passes on each segment that is sent, with the bytes of its
-    /// packet; returns the bytes read.
+    /// Handles expired timers, and lets the application read and write. Passes on each segment that is sent, with
+    /// the size of its packet. Returns the bytes read.
     pub fn drain(&mut self, now: Time, out: &mut impl FnMut(Segment, u32)) -> u32 {
         if self.session.next_deadline().is_some_and(|at| at <= now) {
             self.session.handle_timeout(now);
@@ -91,7 +91,7 @@ impl StreamEnd {
         }
     }
 
-    /// When [`Self::drain`] is to be called.
+    /// Time of the next call of [`Self::drain`].
     pub fn deadline(&self) -> Option<Time> {
         self.session.next_deadline()
     }

@@ -14,11 +14,11 @@ pub struct Limits {
     pub rtt: f64,
     /// Relative difference of its queueing delay.
     pub queueing: f64,
-    /// Difference of queueing delays that counts as none, s.
+    /// Difference of queueing delays that is ignored, s.
     pub negligible_s: f64,
-    /// Factor between the retransmitted parts.
+    /// Maximum factor between the retransmitted parts.
     pub retransmitted: f64,
-    /// Retransmitted part up to which it counts as none.
+    /// Retransmitted part that is ignored.
     pub negligible: f64,
 }
 
@@ -78,7 +78,7 @@ pub struct ComparedPath {
     pub rtt_s: Both,
 }
 
-/// Least and most goodput of the runs, bit/s.
+/// Minimum and maximum goodput of the runs, bit/s.
 #[derive(Clone, Copy, Debug, Serialize, PartialEq)]
 pub struct Ranges {
     /// The kernel's.
@@ -98,7 +98,7 @@ pub struct Cell {
     pub kernel: Vec<Observed>,
     /// Each seed of the simulator.
     pub simulated: Vec<Observed>,
-    /// How late the emulator was at most, s.
+    /// Maximum lateness of the emulator, s.
     pub lateness_s: f64,
     /// The verdicts.
     pub verdict: Verdict,
@@ -128,8 +128,8 @@ pub struct Summary {
 }
 
 impl Cell {
-    /// Compares the runs of the kernel with those of the simulator. Neither may be empty. `paths`: those of the
-    /// scenario.
+    /// Compares the runs of the kernel with those of the simulator. Neither may be empty. `paths`: the paths of
+    /// the scenario.
     pub fn judge(
         scenario: String,
         paths: &[Path],
@@ -189,7 +189,7 @@ fn range(runs: &[Observed]) -> [f64; 2] {
     [each().fold(f64::INFINITY, f64::min), each().fold(0.0, f64::max)]
 }
 
-/// The path that carries most in the kernel's first run, and its round trip.
+/// The kernel's busiest path in its first run, and its round trip.
 fn rtt<'a>(kernel: &'a [Observed], simulated: &[Observed]) -> Option<(&'a str, Judged)> {
     let name = kernel.first()?.busiest()?.name.as_str();
     let of = |one: &Observed| one.path(name)?.rtt_s;
@@ -227,7 +227,7 @@ fn factor(kernel: f64, simulated: f64) -> Judged {
     Judged { kernel, simulated, ratio: ratio(kernel, simulated), within }
 }
 
-/// Counts the cells that agree.
+/// Counts the cells in which both agree.
 pub fn summary(cells: &[Cell]) -> Summary {
     let count = |is: &dyn Fn(&Cell) -> bool| cells.iter().filter(|cell| is(cell)).count();
     Summary {

@@ -1,4 +1,4 @@
-//! The kernel's transports, and what simulates them.
+//! Transports of the kernel, and the corresponding simulated transports.
 
 use core::fmt;
 use core::str::FromStr;
@@ -12,13 +12,13 @@ pub enum KernelTransport {
     TcpReno,
     /// TCP over one path with CUBIC.
     TcpCubic,
-    /// TCP over one path with BBR, of which the kernel has version 1.
+    /// TCP over one path with BBR version 1, the version in the kernel.
     TcpBbr,
     /// Multipath TCP over all paths, with CUBIC and the kernel's scheduler.
     Mptcp,
 }
 
-/// The kernel's name of the congestion control that simulates it; none if the kernel has no such one.
+/// The kernel's name of a simulated congestion control. `None` if the kernel does not have it.
 pub const fn kernel_congestion(simulated: Congestion) -> Option<&'static str> {
     match simulated {
         Congestion::NewReno => Some("reno"),
@@ -28,7 +28,7 @@ pub const fn kernel_congestion(simulated: Congestion) -> Option<&'static str> {
     }
 }
 
-/// How the kernel's sockets are opened for a transport.
+/// Options for opening the kernel's sockets for a transport.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Flow {
     /// Multipath TCP instead of TCP.
@@ -51,7 +51,7 @@ impl KernelTransport {
         }
     }
 
-    /// How the kernel's sockets are opened.
+    /// Options for opening the kernel's sockets.
     pub const fn flow(self) -> Flow {
         let congestion = match self {
             Self::TcpReno => "reno",
@@ -61,8 +61,8 @@ impl KernelTransport {
         Flow { multipath: matches!(self, Self::Mptcp), congestion }
     }
 
-    /// The scenario that simulates this transport on the same links, TCP over the path at place `path`, from 0. All other
-    /// settings but the receive buffer are those of the preset `linux-6`, whatever the scenario has.
+    /// The scenario that simulates this transport on the same links. TCP uses the path with index `path`. All
+    /// settings except the receive buffer are those of the preset `linux-6`, independent of the scenario.
     ///
     /// # Panics
     /// If there is no such path.
@@ -92,7 +92,8 @@ impl KernelTransport {
         simulated
     }
 
-    /// The settings that simulate it. They are read from a text, because the preset is a set of defaults.
+    /// The settings that simulate it. They are parsed from a text, because the preset is a set of
+    /// defaults.
     fn preset(self) -> Scenario {
         let congestion = match self {
             Self::TcpReno => "newreno",
@@ -161,7 +162,7 @@ mod tests {
         assert_eq!(same.transfer.preset, Preset::Linux6);
     }
 
-    /// The preset decides about keys that the scenario has set differently, or that have other defaults without it.
+    /// The preset decides on keys that the scenario sets differently, or that have other defaults without it.
     #[test]
     fn all_settings_but_the_links_are_those_of_the_preset() {
         for transport in KernelTransport::ALL {
@@ -179,7 +180,7 @@ mod tests {
             assert_eq!(plain.transfer.receive_buffer, 45_000);
             assert_eq!(plain.tcp.receive_buffer_max, Some(2 << 20));
             assert!(plain.transfer.prr && plain.transfer.hystart);
-            // What is written for `--out` can be read again.
+            // The text written for `--out` can be read again.
             let again = Scenario::parse(&plain.to_toml(), "again.toml");
             assert_eq!(again.unwrap_or_else(|e| panic!("{e}")).transfer, plain.transfer);
         }

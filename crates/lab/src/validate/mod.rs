@@ -1,4 +1,4 @@
-//! Simulated transports beside those of the Linux kernel: what is compared, and how it is judged.
+//! Comparison of simulated transports with those of the Linux kernel: quantities and verdicts.
 
 mod cell;
 mod kernel;

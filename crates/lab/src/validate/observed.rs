@@ -1,4 +1,4 @@
-//! What a run shows, of the kernel or simulated.
+//! Observations from a run of the kernel or of the simulator.
 
 use ropewalk_scenario::Scenario;
 use serde::{Deserialize, Serialize};
@@ -72,7 +72,7 @@ pub struct TracePath {
 }
 
 impl Observed {
-    /// The round trip of the path that carries most, s.
+    /// The round trip of the busiest path, s.
     pub fn rtt_s(&self) -> Option<f64> {
         self.busiest()?.rtt_s
     }
@@ -82,12 +82,12 @@ impl Observed {
         self.paths.iter().find(|path| path.name == name)
     }
 
-    /// The path that carries most.
+    /// The busiest path.
     pub fn busiest(&self) -> Option<&PathObserved> {
         self.paths.iter().max_by(|a, b| a.share.total_cmp(&b.share))
     }
 
-    /// What a simulated run shows. `first`: its goodput is that of the first flow.
+    /// Observations from a simulated run. `first`: whether to use the goodput of the first flow.
     pub fn of_run(run: &Run, first: bool) -> Self {
         let result = &run.result;
         let first_bps = result.association_goodput_bps.first().filter(|_| first);
@@ -135,7 +135,7 @@ fn trace(series: &crate::series::Series) -> Trace {
     }
 }
 
-/// The median; none without values.
+/// The median. `None` if there are no values.
 pub fn median(mut values: Vec<f64>) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     let middle = values.len() / 2;

@@ -41,10 +41,10 @@ pub struct RecordedCell {
 }
 
 impl Recorded {
-    /// Reads a document.
+    /// Parses a document.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// A message if the document is invalid.
     pub fn parse(text: &str) -> Result<Self, String> {
         let found: Self = serde_json::from_str(text).map_err(|error| error.to_string())?;
         if found.schema != SCHEMA {

@@ -1,12 +1,13 @@
 //! The Markov chain of one path's congestion window (Wallace and Shami 2014, Section 4.3).
 //!
-//! A step of the chain is a round: the packets of one window and their acknowledgements, or the wait for a
-//! timer. States are (w, xi, tau): the window, the packets sent in the round, the slow-start threshold.
-//! `papers/wallace2014/README.md` says how omissions and misprints of the paper are read.
+//! A step of the chain is a round: the packets of one window and their acknowledgements, or the wait for a timer.
+//! States are (w, xi, tau): the window, the packets sent in the round, the slow-start threshold.
+//! `papers/wallace2014/README.md` documents how omissions and misprints of the paper are interpreted.
 //!
 //! [`throughput_pps`], [`solve`] and [`table`] use the structured solution (`window_chain.rs`), which takes time of
 //! the order of W with independent and W² with correlated loss. [`stationary`] derives the shares of the states
-//! from it. [`plain`] lists all W²/2 states and eliminates them one by one; it serves to check the other.
+//! from it. [`plain`] lists all W²/2 states and eliminates them one by one; it serves to check the structured
+//! solution.
 
 mod correlated;
 mod independent;

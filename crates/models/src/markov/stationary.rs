@@ -113,7 +113,8 @@ impl<'a> Flow<'a> {
             let here = clean[window as usize];
             self.visit(window, here);
             if window > 2 {
-                // Without a loss the highest window is followed by itself.
+                // Without a loss, the highest window is followed by another round at the highest
+                // window.
                 let leaves = if window == self.top { self.some_lost(window) } else { 1.0 };
                 let from_below = here * leaves - self.inflow[window as usize];
                 let below = from_below / self.none_lost(window - 1);

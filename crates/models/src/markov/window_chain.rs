@@ -1,4 +1,4 @@
-//! Structured solution of the chain, for every window limit at once.
+//! Structured solution of the chain, for all window limits in one pass.
 //!
 //! Without losses a round at window w is followed by one at w + 1: the chain climbs through the clean states
 //! (w, w). It never skips one of these on the way up, because slow start ends at a window below an earlier one.
@@ -43,7 +43,7 @@ pub(crate) struct WindowChain {
 }
 
 impl WindowChain {
-    /// Solves up to `window`, or up to where nothing changes any more.
+    /// Solves up to `window`, or up to the limit beyond which nothing changes.
     pub(crate) fn extend_chain(path: LossyPath, model: LossModel, window: u32) -> Self {
         let mut rounds = Rounds::new(model, path.loss());
         rounds.grow(2);

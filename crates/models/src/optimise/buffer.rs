@@ -17,7 +17,7 @@ pub struct LeastBuffer {
 /// example 95 % of the sum of their rates.
 ///
 /// # Errors
-/// At least one path; a target above 0 that the largest windows of use reach.
+/// At least one path; a target above 0 that the largest useful windows reach.
 pub fn least_buffer(
     tables: &[PathTable],
     target_pps: f64,

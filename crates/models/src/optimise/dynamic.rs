@@ -31,7 +31,7 @@ impl<'a> Layers<'a> {
         layers
     }
 
-    /// The most that all paths deliver within `packets`, packets/s.
+    /// The maximum throughput of all paths within `packets`, packets/s.
     pub(super) fn best_within(&self, packets: u32) -> f64 {
         self.best_of(self.tables.len() - 1, packets as usize)
     }
@@ -49,7 +49,7 @@ impl<'a> Layers<'a> {
         layer.collect()
     }
 
-    /// The most that paths 0 to `path` deliver within `size` packets.
+    /// The maximum throughput of paths 0 to `path` within `size` packets.
     fn best_of(&self, path: usize, size: usize) -> f64 {
         // A plain loop over two slices, because it takes nearly all of the time.
         let (own, others) = self.choices(path, size);

@@ -35,7 +35,7 @@ pub enum Members {
 }
 
 impl Members {
-    /// The least limit of a path, packets.
+    /// The minimum limit of a path, packets.
     pub const fn least(self) -> u32 {
         match self {
             Self::All => 1,
@@ -131,7 +131,7 @@ impl From<OutOfRange> for OptimiseError {
 /// The best limits for a receive buffer of `packets` packets, by the cheapest exact method.
 ///
 /// # Errors
-/// If there is no path, or if the buffer is smaller than the sum of the least limits.
+/// If there is no path, or if the buffer is smaller than the sum of the minimum limits.
 pub fn allocate(
     tables: &[PathTable],
     packets: u32,
@@ -144,7 +144,7 @@ pub fn allocate(
     Ok(dynamic::limits(tables, packets, members))
 }
 
-/// An error unless `step` packets for each path fit into the buffer.
+/// Checks that `step` packets for each path fit into the buffer.
 fn check(tables: &[PathTable], packets: u32, step: u32) -> Result<(), OptimiseError> {
     if tables.is_empty() {
         return Err(OptimiseError::NoPaths);

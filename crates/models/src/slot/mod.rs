@@ -1,31 +1,30 @@
-//! The slot model: round robin and delay-aware scheduling, packet by packet, in whole ticks.
+//! The slot model: round robin and delay-aware scheduling of individual packets, in ticks.
 //!
-//! Source: Sarwar et al. 2013, Tables I and II, Figures 5 to 8, Algorithms 1 to 3. The paper's own
-//! simulation is rebuilt from its two tables, which fix these rules:
+//! Source: Sarwar et al. 2013, Tables I and II, Figures 5 to 8, Algorithms 1 to 3. The paper's
+//! simulation is reconstructed from its two tables, which determine these rules:
 //!
-//! * Path i has an opportunity every D_i ticks, from tick 0. It then emits up to C_i packets, all
-//!   of which arrive D_i later; their acknowledgement is back after another D_i.
-//! * In each instant what arrives comes before what is sent, and the path of the shorter delay
-//!   sends first.
-//! * **Round robin** sends `min(C_i, Cwnd_i - unacknowledged_i, Rwnd)` consecutive packets (Eq 1).
-//!   The window `Cwnd_i` is a round trip's worth, 2 C_i: with the C_i of one forward delay the
-//!   second row of Table I could not send. `Rwnd` is the free space that the receiver has at that
-//!   instant; packets in flight are not subtracted, else path 1 would fall
-//!   silent at 40 ms in Table I, not at 60.
-//! * An arrival in order passes through even when the buffer is full. One out of order that finds
-//!   it full is discarded (this takes three paths) and sent again by the first path with an
-//!   opportunity, once its sender has seen the acknowledgement without it.
-//! * **Delay-aware** sends the next packets of its path's list, within the same window. Each
-//!   packet reserves a place in the receive buffer from its transmission to its delivery, and a
-//!   path with no place left holds back. The packet that the receiver is waiting for needs no
-//!   place: it passes straight through.
+//! * Path i has an opportunity every D_i ticks, from tick 0. It then emits up to C_i packets. All of them
+//!   arrive D_i later, and their acknowledgement arrives after another D_i.
+//! * At each instant, arrivals are handled before transmissions, and the path of the shorter delay sends
+//!   first.
+//! * **Round robin** sends `min(C_i, Cwnd_i - unacknowledged_i, Rwnd)` consecutive packets (Eq 1). The window
+//!   `Cwnd_i` is 2 C_i, the packets of a round trip: with the C_i of one forward delay, the second row of
+//!   Table I could not be sent. `Rwnd` is the receiver's free space at that instant. Packets in flight are
+//!   not subtracted; otherwise path 1 would fall silent at 40 ms in Table I, not at 60.
+//! * A packet in order is delivered even when the buffer is full. A packet out of order that finds the buffer
+//!   full is discarded (this takes three paths), and sent again by the first path with an opportunity, once
+//!   its sender has received the acknowledgement without it.
+//! * **Delay-aware** sends the next packets of its path's list, within the same window. Each packet reserves
+//!   a place in the receive buffer from its transmission to its delivery, and a path waits if no place is
+//!   left. The packet that the receiver is waiting for needs no place, because it is delivered immediately.
 //!
-//! The last rule cannot deadlock. The lowest missing packet is in flight and will be accepted,
-//! or it is the head of its path's list (lists only rise) and may be sent at that path's next
-//! opportunity whatever the buffer holds. It also never overflows: whatever must be stored has a
-//! place. It is stricter than round robin's `Rwnd`, so the comparison does not favour delay-aware.
-//! The engine's span rule is stricter still, and Table II does not obey it: its packets 21-25
-//! leave at 0 ms, when 10 places are free and 25 packets are outstanding.
+//! The last rule cannot deadlock. The lowest missing packet either is in flight and will be
+//! accepted, or is the head of its path's list (lists only rise) and may be sent at that path's
+//! next opportunity, regardless of the buffer. The buffer also never overflows, because every
+//! packet that must be stored has a place. The rule is stricter than round robin's `Rwnd`, so the
+//! comparison does not favour delay-aware. The engine's span rule is even stricter, and Table II
+//! does not obey it: its packets 21-25 leave at 0 ms, when 10 places are free and 25 packets are
+//! outstanding.
 
 mod plan;
 mod receiver;

@@ -17,7 +17,7 @@ struct PathQueue {
     reserved: u64,
     /// Packets that have arrived and whose acknowledgement is in transit.
     returning: u64,
-    /// Packets that found the buffer full; the sender learns of them one delay later.
+    /// Packets that found the buffer full. The sender is informed one delay later.
     discarded: Vec<u64>,
 }
 

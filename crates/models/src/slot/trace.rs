@@ -50,7 +50,7 @@ pub struct TableRow {
     pub in_buffer_packets: u64,
 }
 
-/// A whole run.
+/// A complete run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SlotTrace {
     /// Every instant at which a path has an opportunity, in order of time. The state stays constant until the

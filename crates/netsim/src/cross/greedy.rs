@@ -44,11 +44,12 @@ impl Greedy {
     }
 }
 
-/// Bounds of the retransmission timeout: RFC 6298, section 2, with the minimum that is in use.
+/// Bounds of the retransmission timeout: RFC 6298, section 2, with the minimum that is common in
+/// practice.
 const RTO_MIN: Duration = Duration::from_millis(200);
 const RTO_INITIAL: Duration = Duration::from_millis(1000);
 const RTO_MAX: Duration = Duration::from_millis(60_000);
-/// Duplicate acknowledgements that mean a loss: RFC 5681, section 3.2.
+/// Number of duplicate acknowledgements that indicate a loss: RFC 5681, section 3.2.
 const DUP_THRESHOLD: u32 = 3;
 
 /// A packet to send.
@@ -63,7 +64,7 @@ pub(super) struct Segment {
 pub(super) struct AckPacket {
     pub(super) route: RouteId,
     pub(super) size: u32,
-    /// The lowest number missing.
+    /// The lowest missing number.
     pub(super) next: u64,
 }
 
@@ -97,7 +98,8 @@ pub(super) struct GreedySource {
     window: f64,
     threshold: f64,
     phase: Phase,
-    /// Losses below this number belong to a recovery that has begun (`recover` in RFC 6582).
+    /// Losses below this number belong to a recovery that has already begun (`recover` in RFC
+    /// 6582).
     answered: u64,
     una: u64,
     next: u64,

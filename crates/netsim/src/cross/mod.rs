@@ -45,7 +45,7 @@ pub enum CrossError {
     NoRate,
     /// The mean on period of an on/off source is zero.
     NoSpell,
-    /// Acknowledgements are to travel over links, but none is given.
+    /// Acknowledgements should use links, but none is given.
     NoWayBack,
 }
 
@@ -86,7 +86,7 @@ pub enum Pattern {
 }
 
 impl CrossConfig {
-    /// Sends packets of 1500 bytes for the whole run.
+    /// Sends packets of 1500 bytes during the entire run.
     pub const fn new(pattern: Pattern) -> Self {
         Self { pattern, packet: 1500, start: Time::ZERO, stop: Time::FAR_FUTURE }
     }
@@ -132,7 +132,7 @@ pub struct CrossStats {
     pub received: u64,
     /// Bytes that reached the receiver.
     pub received_bytes: u64,
-    /// Packets received in order; for a source without feedback, all received.
+    /// Packets received in order. For a source without feedback, all received packets.
     pub in_order: u64,
     /// Packets retransmitted.
     pub retransmitted: u64,
@@ -140,7 +140,7 @@ pub struct CrossStats {
     pub timeouts: u64,
 }
 
-/// Functions that write and read the payload of cross traffic. Storing them keeps the trait bound off the other
+/// Functions that write and read the payload of cross traffic. Storing them avoids a trait bound on the other
 /// methods of a world.
 #[derive(Debug)]
 pub(crate) struct Tags<P> {

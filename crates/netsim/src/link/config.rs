@@ -53,7 +53,7 @@ pub struct LinkConfig {
     /// Additional delay of some packets, which others may overtake.
     pub reordering: Option<Reordering>,
     /// Whether packets may overtake each other because of jitter or a step of the delay. Otherwise the later
-    /// one arrives directly after the earlier one.
+    /// packet arrives directly after the earlier one.
     pub allow_reorder: bool,
     /// Periods in which the link is down.
     pub outages: Outages,

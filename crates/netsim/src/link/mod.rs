@@ -51,7 +51,7 @@ pub struct Link<P> {
     wire: Wire<P>,
     discipline: Discipline<P>,
     shaper: Shaper,
-    /// Pending transmissions, as far as they are known, and totals.
+    /// Pending transmissions with known times, and totals.
     backlog: Backlog,
     counters: Counters,
 }
@@ -138,7 +138,8 @@ impl<P: Clone> Link<P> {
         }
     }
 
-    /// Handles what is due at `now`; appends packets that have arrived to `out`, in order.
+    /// Handles everything that is due at `now`. Appends packets that have arrived to `out`, in
+    /// order.
     pub fn wake(&mut self, now: Time, out: &mut Vec<Packet<P>>) {
         while let Some(packet) = self.take(now) {
             out.push(packet);

@@ -18,8 +18,8 @@ pub enum Outage {
     /// sends during the outage is lost.
     #[default]
     Drop,
-    /// The transmitter pauses and later resumes in the middle of its packet; offered packets wait as far as the
-    /// queue has space.
+    /// The transmitter pauses and later resumes in the middle of its packet. Offered packets wait if the queue
+    /// has space.
     Hold,
 }
 
@@ -33,12 +33,12 @@ pub struct Outages {
 }
 
 impl Outages {
-    /// The outages if they hold packets, otherwise none.
+    /// The outages if they hold packets, otherwise empty.
     pub(super) fn holds(&self) -> &[Span] {
         if self.effect == Outage::Hold { &self.spans } else { &[] }
     }
 
-    /// The outages if they drop packets, otherwise none.
+    /// The outages if they drop packets, otherwise empty.
     pub(super) fn drops(&self) -> &[Span] {
         if self.effect == Outage::Drop { &self.spans } else { &[] }
     }

@@ -131,7 +131,7 @@ impl Impairments {
         })
     }
 
-    /// Decides the fate of a packet. Every stream makes its draw regardless of the others.
+    /// Decides the fate of a packet. Every stream makes its draw independently of the others.
     #[inline]
     fn fate<P>(&mut self, service: Service, packet: &Packet<P>) -> Fate {
         let lost = self.loss_place == LossPlace::Wire

@@ -18,7 +18,7 @@ pub struct Dumbbell {
     pub pairs: Vec<Duplex>,
 }
 
-/// Connects each pair of hosts over access links of its own, the shared `bottleneck`, and access links again.
+/// Connects each pair of hosts over separate access links, the shared `bottleneck`, and access links again.
 /// All `access` links are equal and should be faster than the bottleneck. A host may occur in several pairs;
 /// the packets of pair i arrive at port i.
 ///

@@ -2,7 +2,7 @@
 
 use ropewalk_base::{Rng, Seed};
 
-/// Maximum number of transmissions of a frame: dot11ShortRetryLimit, which includes the first one.
+/// Maximum number of transmissions of a frame: dot11ShortRetryLimit, including the first one.
 pub const ATTEMPTS: u32 = 7;
 /// The largest contention window (aCWmax).
 const CW_MAX: u32 = 1023;

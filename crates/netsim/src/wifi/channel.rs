@@ -66,7 +66,7 @@ struct SlotClock {
     from: Time,
     /// Slot count at that time.
     slots: u64,
-    /// End of the busy period: of the exchange, acknowledgement included.
+    /// End of the busy period, which is the end of the exchange including the acknowledgement.
     busy_until: Time,
 }
 
@@ -275,7 +275,7 @@ impl<P> Channel<P> {
             let later = (self.timing.eifs - self.timing.difs).as_nanos();
             let later = later.div_ceil(self.timing.slot.as_nanos());
             let now = self.clock.slots;
-            // A backoff that expired without a frame to send stays in the past.
+            // A backoff that expired while there was no frame to send stays in the past.
             self.shift(&ahead, |expires| if expires >= now { expires + later } else { expires });
             self.head_start = Some(HeadStart { until: now + later, ahead });
         }

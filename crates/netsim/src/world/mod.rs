@@ -148,7 +148,7 @@ impl<P: Clone, H: Host<P>> World<P, H> {
         self.handled
     }
 
-    /// The packets that are on the way: on a link and not dropped. In no particular order.
+    /// The packets in flight: on a link and not dropped. In no particular order.
     pub fn packets(&self) -> impl Iterator<Item = &Packet<P>> {
         self.network.packets()
     }

@@ -28,16 +28,16 @@ impl CrossPayload for Load {
     }
 }
 
-/// What a test host has seen: when, where, and the number.
+/// An observation of a test host: time, port, and number.
 pub type Seen = (Time, Port, u64);
 
-/// Sends what is planned at its time, answers if it has routes for answers, and writes down what it receives.
+/// Sends planned packets at their times, answers if it has routes for answers, and records what it receives.
 #[derive(Clone, Debug, Default)]
 pub struct Scripted {
-    /// In order of time.
+    /// Planned packets in order of time.
     pub plan: Vec<(Time, RouteId, u32)>,
     pub next: usize,
-    /// Answers to packets of port i go to the i-th.
+    /// Routes for answers: packets that arrive at port i are answered on the i-th route.
     pub answers: Vec<RouteId>,
     pub seen: Vec<Seen>,
 }
@@ -81,7 +81,7 @@ pub fn at(millis: u64) -> Time {
     Time::from_millis(millis)
 }
 
-/// Plans packets on a host that is in a world already.
+/// Plans packets for a host that is already in a world.
 pub fn plan(world: &mut TestWorld, host: HostId, plan: Vec<(Time, RouteId, u32)>) {
     world.host_mut(host).plan = plan;
     world.wake_host_at_once(host);
@@ -92,8 +92,8 @@ pub fn link(config: &LinkConfig, seed: u64) -> Link<u64> {
     Link::new(config, Seed::root(seed)).expect("a good configuration")
 }
 
-/// Offers packets of `size` bytes at the given instants, numbered from 0, and returns when each number arrived, in order
-/// of arrival.
+/// Offers packets of `size` bytes at the given instants, numbered from 0. Returns the arrival time of each number,
+/// in order of arrival.
 pub fn arrivals(link: &mut Link<u64>, offers: &[Time], size: u32) -> Vec<(Time, u64)> {
     let mut out = Vec::new();
     let drain = |link: &mut Link<u64>, until: Time, out: &mut Vec<(Time, u64)>| {

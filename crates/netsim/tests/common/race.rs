@@ -1,23 +1,24 @@
-//! Two saturated stations that race for the channel, as a Markov chain: an account of the backoff that is
-//! independent of the simulator.
+//! Two saturated stations that contend for the channel, as a Markov chain: a calculation of the backoff
+//! that is independent of the simulator.
 
 use std::collections::BTreeMap;
 
-/// Stages of the backoff that are told apart. A fifth collision in a row is rarer than one in 10^4.
+/// Number of distinguished stages of the backoff. A fifth successive collision is rarer than one in
+/// 10^4.
 const STAGES: usize = 4;
 
-/// Who waits with how many slots left, and in which stage: 0 for the first station, 1 for the second.
+/// The waiting station (0 for the first, 1 for the second), its remaining slots, and its stage.
 type States = BTreeMap<(usize, u64, usize), f64>;
 
-/// What a draw of both backoffs leads to.
+/// Outcome of a draw of both backoffs.
 enum Outcome {
-    /// This station sends first; the other has so many slots left.
+    /// This station sends first. The other has this many slots left.
     First(usize, u64),
     Collision,
 }
 
-/// Who is first after draws of `a` and `b` slots, if the second station's slots count `head_start` later. That
-/// wait ends with the first transmission.
+/// The outcome of draws of `a` and `b` slots if the second station's slots start to count `head_start` later.
+/// That wait ends with the first transmission.
 fn outcome(a: u64, b: u64, head_start: u64) -> Outcome {
     let late = b + head_start;
     match a.cmp(&late) {
@@ -28,8 +29,8 @@ fn outcome(a: u64, b: u64, head_start: u64) -> Outcome {
     }
 }
 
-/// Both draw in their stages after a collision, and again until one is first. Adds to the states and to the
-/// frames of each station.
+/// Both draw in their stages after a collision, repeatedly until one is first. Adds to the states and to
+/// the frames of each station.
 fn resolve(
     chance: f64,
     stages: [usize; 2],
@@ -57,7 +58,7 @@ fn resolve(
 }
 
 /// Frames of the first station per frame of the second, whose contention window begins with `window` slots. After
-/// a collision the first is ahead by `head_start` slots.
+/// a collision the first has a head start of `head_start` slots.
 pub fn frames_ratio(window: u64, head_start: u64) -> f64 {
     let mut states = States::from([((0, 1, 0), 0.5), ((1, 1, 0), 0.5)]);
     let mut frames = [0.0; 2];

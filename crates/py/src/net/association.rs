@@ -417,7 +417,7 @@ impl Association {
 impl Drop for Association {
     fn drop(&mut self) {
         if !self.net_runtime.belongs_to_this_process() {
-            // A lock that was held at a fork stays locked in the child.
+            // A lock that was held during a fork stays locked in the child.
             std::mem::forget(self.inner.clone());
         }
     }

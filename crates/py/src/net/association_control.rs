@@ -1,5 +1,5 @@
-//! What an application asks of an association besides messages: its status, its timers and parameters, and what was not
-//! delivered (RFC 9260, 11.1; RFC 6458, 8).
+//! Control of an association: its status, timers and parameters, and undelivered messages (RFC 9260, 11.1; RFC
+//! 6458, 8).
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};

@@ -1,4 +1,4 @@
-//! Data that has arrived and has not been taken yet.
+//! Data that has arrived and has not yet been taken.
 
 use std::collections::VecDeque;
 use std::future::Future;

@@ -1,4 +1,4 @@
-//! What peers may make a listener hold, and the counters that say what was refused.
+//! Limits on what peers may make a listener store, and counters of refusals.
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -53,7 +53,7 @@ fn timed<'a>(limits: &'a mut Limits, name: &str) -> PyResult<&'a mut Duration> {
 /// # Errors
 /// It is not a whole number from 1 that a computer has room for.
 fn number(name: &str, value: f64) -> PyResult<u64> {
-    // Up to here each whole number is exact.
+    // Every integer up to this limit is exact.
     if value.fract() == 0.0 && (1.0..=9e15).contains(&value) {
         return Ok(value as u64);
     }

@@ -306,7 +306,7 @@ fn shared_keys(extensions: &ExtensionOptions) -> PyResult<SharedKeys> {
     keys.activate(active)
         .map_err(|error| error::option(format_args!("active_key = {active}: {error}")))?;
     if active != 0 && extensions.shared_keys.iter().all(|(id, _)| *id != 0) {
-        // The empty key 0, which everyone knows, would let everyone who has seen the handshake forge chunks.
+        // With the well-known empty key 0, everyone who has seen the handshake could forge chunks.
         keys.delete(0).map_err(refused)?;
     }
     Ok(keys)

@@ -20,7 +20,7 @@ use crate::tree::{Node, Pair, Raw, Source, Span};
 pub(crate) struct Checker<'a> {
     pub(crate) sources: &'a [Source],
     problems: Vec<(Span, Problem)>,
-    /// The keys of the whole file.
+    /// The keys of the file.
     file: Table,
     /// Names that the caller permits besides these choices, for the hint on an unknown name.
     further_names: Option<(&'static [Choice], &'a [&'a str])>,
@@ -60,7 +60,7 @@ impl<'a> Checker<'a> {
         Err(ScenarioError::new(problems))
     }
 
-    /// Checks the whole file, which is a table.
+    /// Checks the root of the file, which is a table.
     pub(crate) fn root(&mut self, node: &Node) -> Option<Checked> {
         self.table(self.file, None, node, "")
     }

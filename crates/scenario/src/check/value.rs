@@ -33,7 +33,7 @@ pub(crate) struct Item {
     pub(crate) span: Span,
 }
 
-/// A table of which every key is known and every value is of the right kind.
+/// A checked table: every key is known, and every value is of the right kind.
 #[derive(Clone, Debug)]
 pub(crate) struct Checked {
     pub(crate) table: Table,

@@ -1,4 +1,4 @@
-//! Which columns of a table have time and rate.
+//! Finds the columns of time and rate in a table.
 
 use super::RateLogError;
 use super::ReadOptions;

@@ -44,7 +44,7 @@ pub(super) fn read(text: &str, options: &ReadOptions) -> Result<RateLog, RateLog
 
 fn first_row(rows: &Rows<'_>) -> Result<(usize, Vec<String>), RateLogError> {
     let mut found = None;
-    // Only the first row is needed; the others are not an error here.
+    // Only the first row is needed, so further rows are not an error.
     let stopped = rows.each(|line, fields| {
         found = Some((line, fields.iter().map(|field| (*field).to_owned()).collect()));
         Err(RateLogError::unknown(""))
@@ -55,7 +55,7 @@ fn first_row(rows: &Rows<'_>) -> Result<(usize, Vec<String>), RateLogError> {
 /// The rows below the names that pass the filter.
 struct Selected<'a> {
     rows: &'a Rows<'a>,
-    /// 0 if there is none.
+    /// 0 if there is no such line.
     names_line: usize,
     names: Vec<String>,
     filter: Vec<(usize, &'a str)>,
@@ -133,8 +133,8 @@ fn samples(selected: &Selected<'_>, columns: &Columns) -> Result<RateLog, RateLo
     Ok(RateLog { format, how, rates: Rates::Intervals(intervals), empty_rows, gaps })
 }
 
-/// Tests of FCC's Measuring Broadband America. A test has a row for each interval, with the time since its beginning in
-/// `fetch_time`, us, and the rate of the interval in `bytes_sec_interval`, B/s; or a single row.
+/// Tests of FCC's Measuring Broadband America. A test has either a single row, or one row per interval with the
+/// time since its beginning in `fetch_time`, us, and the rate of the interval in `bytes_sec_interval`, B/s.
 fn fcc_tests(
     selected: &Selected<'_>,
     test: usize,
@@ -187,8 +187,9 @@ fn fcc_tests(
     Ok(RateLog { format, how, rates: Rates::Intervals(intervals), empty_rows, gaps: (0, 0.0) })
 }
 
-/// Logs of bytes received: date, ms since the beginning, latitude, longitude, bytes and ms since the row before. The date
-/// is in seconds in the HSDPA logs (Riiser et al. 2013) and in milliseconds in the 4G logs (van der Hooft et al. 2016).
+/// Logs of bytes received: date, ms since the beginning, latitude, longitude, bytes, and ms since the previous row.
+/// The date is in seconds in the HSDPA logs (Riiser et al. 2013) and in milliseconds in the 4G logs (van der Hooft
+/// et al. 2016).
 fn received_bytes(rows: &Rows<'_>) -> Result<RateLog, RateLogError> {
     let mut millis = false;
     let mut before: Option<(usize, f64)> = None;
@@ -236,7 +237,8 @@ fn received_bytes(rows: &Rows<'_>) -> Result<RateLog, RateLogError> {
     Ok(RateLog { format, how, rates: Rates::Intervals(intervals), empty_rows, gaps })
 }
 
-/// Seconds and rates without names: those that have been prepared for simulators of adaptive streaming are in Mbit/s.
+/// Seconds and rates without names. Files prepared for simulators of adaptive streaming are separated by blanks or
+/// tabs, and in Mbit/s.
 fn two_columns(
     rows: &Rows<'_>,
     line: usize,

@@ -62,7 +62,7 @@ fn median(lengths: &[f64]) -> Option<f64> {
     sorted.get(sorted.len() / 2).copied()
 }
 
-/// Refuses a rate that no scenario has.
+/// Refuses a rate that exceeds the limits of a scenario.
 pub(super) fn checked_bps(line: usize, bps: f64) -> Result<f64, RateLogError> {
     if (0.0..=MOST_BPS).contains(&bps) {
         return Ok(bps);
@@ -71,7 +71,7 @@ pub(super) fn checked_bps(line: usize, bps: f64) -> Result<f64, RateLogError> {
     Err(RateLogError::new(line, message, "check the column and the unit: --column, --unit"))
 }
 
-/// Refuses logs that no scenario can follow.
+/// Refuses logs that exceed the limits of a scenario.
 pub(super) fn check(intervals: &[Interval]) -> Result<(), RateLogError> {
     let seconds: f64 = intervals.iter().map(|one| one.seconds).sum();
     if intervals.is_empty() {

@@ -1,7 +1,7 @@
-//! Logs of a link's rate over time that other programs have written, as scenarios.
+//! Converts logs of a link's rate over time, written by other programs, to scenarios.
 //!
-//! [`RateLog::read`] recognises the format and converts it to intervals of constant rate; [`scenario`] writes a scenario
-//! with one path for each log.
+//! [`RateLog::read`] recognises the format and converts it to intervals of constant rate; [`scenario`] writes a
+//! scenario with one path for each log.
 
 mod columns;
 mod formats;
@@ -28,7 +28,7 @@ pub const LARGEST_LOG: u64 = 256 << 20;
 pub const KNOWN_FORMATS: &str = "CSV with columns of time and rate, FCC Measuring Broadband America (curr_httpgetmt), Norway \
     HSDPA and 4G/LTE bandwidth logs, 5G production (DL_bitrate), Lumos5G, Mahimahi, and two columns of seconds and Mbit/s";
 
-/// What the user says about a log.
+/// The user's choices for reading a log.
 #[derive(Clone, Debug, Default)]
 pub struct ReadOptions {
     /// Name of the column of rates, if there are several.
@@ -39,7 +39,7 @@ pub struct ReadOptions {
     pub filter: Vec<(String, String)>,
 }
 
-/// A log that is no log of rates, or an invalid one.
+/// A file that is not a log of rates, or an invalid log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RateLogError {
     /// Number of the line, from 1; 0 for the file.
@@ -80,12 +80,12 @@ pub struct Interval {
     pub bps: f64,
 }
 
-/// What a log says of the rate of a link.
+/// The rate of a link according to a log.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Rates {
     /// Consecutive intervals; at least one.
     Intervals(Vec<Interval>),
-    /// A trace of Mahimahi, which scenarios take as it is.
+    /// A trace of Mahimahi, which scenarios use directly.
     Mahimahi(Trace),
 }
 
@@ -174,7 +174,7 @@ fn counted(count: usize, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
-/// Seconds with at most four digits that say something.
+/// Seconds with at most four significant digits.
 fn round(seconds: f64) -> String {
     let digits = (3.0 - seconds.max(1e-3).log10().floor()).clamp(0.0, 3.0);
     let text = format!("{seconds:.*}", digits as usize);
@@ -184,7 +184,7 @@ fn round(seconds: f64) -> String {
     text
 }
 
-/// A rate with three digits.
+/// A rate with three significant digits.
 fn readable(bps: f64) -> String {
     let units = [(1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s")];
     let (scale, unit) =
@@ -200,7 +200,7 @@ fn readable(bps: f64) -> String {
     format!("{value:.digits$} {unit}")
 }
 
-/// A rate of a scenario: at least 1 bit/s, which stands for none.
+/// A rate of a scenario: at least 1 bit/s, which represents zero.
 fn whole(bps: f64) -> Rate {
     Rate::from_bps((bps.round() as u64).max(1))
 }

@@ -1,13 +1,13 @@
-//! Text or not, and files of other kinds that have a reader of their own.
+//! Distinguishes text from other files, and names the readers of known other kinds.
 
 use std::borrow::Cow;
 
 use super::RateLogError;
 
-/// Bytes at the beginning that files of other kinds are recognised by.
+/// Number of bytes at the beginning by which other kinds of files are recognised.
 const HEAD: usize = 4096;
 
-/// The content as text, without a byte order mark, with line feeds alone at the ends of lines.
+/// The content as text, without a byte order mark, and with line feeds as the only line ends.
 pub(super) fn text(content: &[u8]) -> Result<Cow<'_, str>, RateLogError> {
     let content = content.strip_prefix(b"\xef\xbb\xbf").unwrap_or(content);
     if content.starts_with(b"\xff\xfe") || content.starts_with(b"\xfe\xff") {

@@ -11,7 +11,7 @@ const MOST_FIELDS: usize = 1000;
 pub(super) enum Delimiter {
     /// One character.
     Byte(u8),
-    /// Blanks and tabs, however many.
+    /// Any number of blanks and tabs.
     Blank,
 }
 
@@ -19,7 +19,7 @@ impl Delimiter {
     /// The separator of the first row.
     pub(super) fn of(row: &str) -> Self {
         let found = *b";\t,".iter().find(|byte| row.as_bytes().contains(byte)).unwrap_or(&b' ');
-        // Blanks around a tab are no fields of their own.
+        // Blanks around a tab are not fields.
         if found == b' ' { Self::Blank } else { Self::Byte(found) }
     }
 }
@@ -61,7 +61,7 @@ impl<'a> Rows<'a> {
         Ok(())
     }
 
-    /// The number in a field; `None` if it is empty or says that there is no value.
+    /// The number in a field. `None` if the field is empty or stands for a missing value.
     pub(super) fn number(&self, field: &str) -> Result<Option<f64>, String> {
         if matches!(
             field.to_ascii_lowercase().as_str(),
@@ -98,7 +98,7 @@ fn limited(line: usize, fields: Vec<&str>) -> Result<Vec<&str>, RateLogError> {
     Ok(fields)
 }
 
-/// A field as messages show it.
+/// A field, shortened for messages.
 pub(super) fn shortened(field: &str) -> String {
     const MOST: usize = 40;
     let mut text: String = field.chars().take(MOST).collect();

@@ -26,7 +26,7 @@ impl TimeUnit {
     pub(super) const MICROSECOND: Self = Self { seconds: 1e-6, name: "us" };
     pub(super) const NANOSECOND: Self = Self { seconds: 1e-9, name: "ns" };
 
-    /// The unit that a word of a column's name says.
+    /// The unit that a word in the name of a column states.
     pub(super) fn of_word(word: &str) -> Option<Self> {
         Some(match word {
             "s" | "sec" | "secs" | "second" | "seconds" => Self::SECOND,
@@ -37,7 +37,8 @@ impl TimeUnit {
         })
     }
 
-    /// The unit of a number without one: seconds, or the unit in which it is a date of 1973 or later.
+    /// The unit of a number without a stated unit: seconds, or the unit in which the number is a date
+    /// of 1973 or later.
     pub(super) fn of_magnitude(first: f64) -> Self {
         match first.abs() {
             size if size >= 1e17 => Self::NANOSECOND,
@@ -48,7 +49,7 @@ impl TimeUnit {
     }
 }
 
-/// How the times of a column are written.
+/// Format of the times in a column.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Clock {
     Number(TimeUnit),
@@ -56,7 +57,7 @@ pub(super) enum Clock {
 }
 
 impl Clock {
-    /// That of the first field, with the unit of the column's name.
+    /// The format of the first field, with the unit in the column's name.
     pub(super) fn of(rows: &Rows<'_>, field: &str, unit: Option<TimeUnit>) -> Result<Self, String> {
         match rows.number(field) {
             Ok(Some(number)) => {

@@ -60,7 +60,7 @@ impl RateUnit {
     pub(super) const KILOBIT: Self = Self { bps: 1e3, name: "kbit/s" };
     pub(super) const BYTE: Self = Self { bps: 8.0, name: "B/s" };
 
-    /// Bits per second of one of this unit.
+    /// Bits per second in one of this unit.
     pub(super) const fn bps(self) -> f64 {
         self.bps
     }
@@ -71,13 +71,13 @@ impl RateUnit {
         let lower = name.to_ascii_lowercase();
         let bytes = BYTES.iter().filter(|(text, ..)| name.ends_with(text));
         let bits = BITS.iter().filter(|(text, ..)| lower.ends_with(text));
-        // Of equally long spellings the last one counts: that with bytes.
+        // `max_by_key` returns the last of equally long spellings, which is the one with bytes.
         let ends = bits.chain(bytes).filter(|(text, ..)| begins_a_word(name, text.len()));
         ends.max_by_key(|(text, ..)| text.len()).map(|(_, bps, name)| Self { bps: *bps, name })
     }
 }
 
-/// Whether the last `length` bytes of a name are a word of their own.
+/// Whether a word begins at the last `length` bytes of a name.
 fn begins_a_word(name: &str, length: usize) -> bool {
     let (before, unit) = name.split_at(name.len() - length);
     let first = unit.chars().next().is_some_and(char::is_uppercase);

@@ -10,7 +10,7 @@ use crate::toml_text::quoted;
 
 /// Maximum number of steps of a path.
 const MOST_STEPS: usize = 100_000;
-/// Round trip of a path: logs of rates have none.
+/// Round trip of a path. Logs of rates contain none.
 const RTT: &str = "40 ms";
 /// Queue, in seconds at the mean rate.
 const QUEUE_SECONDS: f64 = 0.2;
@@ -23,12 +23,12 @@ const BUFFERS: (f64, f64) = (1e6, 1e9);
 /// Characters of a path's name.
 const NAME_LENGTH: usize = 40;
 
-/// A log and the file that it comes from.
+/// A log and its file.
 #[derive(Clone, Debug)]
 pub struct LoggedPath {
-    /// Name of the file as the scenario names it.
+    /// Name of the file in the scenario.
     pub file: String,
-    /// Name from which that of the path is made.
+    /// Name from which the name of the path is derived.
     pub name: String,
     /// The log.
     pub log: RateLog,
@@ -81,7 +81,7 @@ fn steps(intervals: &[Interval]) -> (String, String) {
     for pair in joined.windows(2) {
         at += pair[0].seconds;
         let time = time_text(at);
-        // Steps ascend. An interval that rounding leaves without length is too short to matter.
+        // Steps ascend. An interval with a rounded length of zero is too short to matter.
         if time != before {
             let rate = rate_text(whole(pair[1].bps));
             let _ = writeln!(text, "  {{ at = \"{time}\", rate = \"{rate}\" }},");
@@ -92,8 +92,8 @@ fn steps(intervals: &[Interval]) -> (String, String) {
     if text.is_empty() { (initial, text) } else { (initial, format!("steps = [\n{text}]\n")) }
 }
 
-/// Neighbours of the same rate as one, and so few intervals that a scenario takes them: in a longer log, several
-/// become one with their mean rate.
+/// If there are more intervals than a scenario allows, several become one with their mean rate. Then joins
+/// neighbours with the same rate.
 fn join_equal(intervals: &[Interval]) -> Vec<Interval> {
     let count = intervals.len().div_ceil(MOST_STEPS);
     let mean = |some: &[Interval]| {
@@ -111,7 +111,7 @@ fn time_text(seconds: f64) -> String {
     duration_text(Duration::from_micros((seconds * 1e6).round() as u64))
 }
 
-/// A size that ends in zeros, so that it is read as chosen and not as measured.
+/// Rounds a size up to trailing zeros, so that it looks chosen and not measured.
 fn round_up(bytes: f64, unit: f64) -> u64 {
     ((bytes / unit).ceil() * unit) as u64
 }

@@ -1,4 +1,4 @@
-//! What the readers of keys share: the context of a key, and the problems that are found.
+//! Shared parts of the readers of keys: the context of a key, and problems.
 
 use std::collections::BTreeMap;
 use std::path::{Path as FilePath, PathBuf};
@@ -20,7 +20,7 @@ pub(crate) struct Builder<'a> {
     checker: Checker<'a>,
     /// Directory of the scenario file.
     directory: PathBuf,
-    /// The ready scenario that is read, whose files are part of the program.
+    /// The ready scenario that is being read. Its files are part of the program.
     ready: Option<&'static ReadyScenario>,
     /// Size of a full packet, bytes.
     pub(crate) packet: u32,
@@ -30,7 +30,7 @@ pub(crate) struct Builder<'a> {
     pub(crate) scheduler: SchedulerName,
     /// `scheduler.delay_error`.
     pub(crate) delay_error: f64,
-    /// Whether a tunnel is what sends.
+    /// Whether a tunnel sends the data.
     pub(crate) has_tunnel: bool,
     pub(crate) path_count: u32,
     pub(crate) path_names: Vec<String>,
@@ -99,8 +99,7 @@ pub(crate) fn build(
 }
 
 impl Builder<'_> {
-    /// Records a problem with `key` of `table`. It points at the value if one is given, otherwise at the
-    /// table.
+    /// Records a problem with `key` of `table`, at the value if one is given, otherwise at the table.
     pub(crate) fn wrong(
         &mut self,
         table: &Checked,
@@ -134,7 +133,7 @@ impl Builder<'_> {
         }
     }
 
-    /// The text in the file for `key` of `table`; the fallback if it is not given.
+    /// The text in the file for `key` of `table`, or the fallback if it is not given.
     pub(crate) fn excerpt<'t>(&'t self, table: &Checked, key: &str) -> &'t str {
         table.place(key).map_or("its default", |place| piece(self.checker.sources, place))
     }
@@ -189,7 +188,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Records a problem in the content of a file, at `line` (0 for the whole file).
+    /// Records a problem in the content of a file, at `line` (0 for the entire file).
     pub(crate) fn bad_file(
         &mut self,
         table: &Checked,

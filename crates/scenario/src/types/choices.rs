@@ -1,4 +1,4 @@
-//! Values that are names: one list per kind, which parsing, errors, schema and reference share.
+//! Values that are names: one list per kind, shared by parsing, errors, schema and reference.
 
 use crate::choice::{Choice, Named};
 

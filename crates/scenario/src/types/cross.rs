@@ -106,7 +106,7 @@ impl Cross {
     }
 }
 
-/// The size of packets, which is that of the transfer if none is given.
+/// The size of packets. The default is that of the transfer.
 pub(super) fn transfer_packet(builder: &mut Builder<'_>, table: &Checked, key: &str) -> u32 {
     table.opt(key).unwrap_or(builder.packet)
 }

@@ -74,7 +74,7 @@ macro_rules! read_field {
     };
 }
 
-/// A table whose keys are the fields of a struct. Fields after `also` are no keys.
+/// A table with a key for each field of a struct. Fields after `also` have no keys.
 macro_rules! table {
     (
         $(#[doc = $about:literal])+
@@ -128,7 +128,7 @@ macro_rules! table {
     };
 }
 
-/// A struct of [`table!`] as a value: a table in one line.
+/// Makes a struct of [`table!`] a value: a table in one line.
 macro_rules! inline_table {
     ($name:ident) => {
         impl $crate::types::setting::Setting for $name {
@@ -160,8 +160,8 @@ macro_rules! inline_table {
 /// Name = "name" [Variant::PLAIN.extra(keys)] where rule { fields as in `table!` }
 /// ```
 ///
-/// The brackets are for descriptions and keys beside the fields; `rule` checks several keys together. A variant after `otherwise` has
-/// no name in the file.
+/// The brackets contain descriptions and further keys. `rule` checks several keys together. A variant after
+/// `otherwise` has no name in the file.
 macro_rules! variants {
     (
         $(#[doc = $about:literal])+
@@ -250,9 +250,8 @@ macro_rules! variants {
 }
 
 /// One direction of a link. Every field has a key for the data direction, and most have a second one for
-/// the return
-/// direction; without it, the return direction has the default of the type. Fields under `also` have no
-/// keys here.
+/// the return direction; without it, the return direction has the default of the type. Fields under
+/// `also` have no keys here.
 macro_rules! sides {
     (
         $(#[doc = $about:literal])+

@@ -1,4 +1,4 @@
-//! Random additions to delays: jitter, and packets that fall behind.
+//! Random additions to delays: jitter, and delayed packets that others overtake.
 
 use ropewalk_base::Duration;
 

@@ -85,7 +85,7 @@ pub struct Scenario {
     pub record: Record,
 }
 
-/// The file as a whole.
+/// The entire file.
 pub(crate) const ROOT: Table = Table::new("The file", "", SECTIONS);
 
 const SCHEDULER: Table = Table::new("[scheduler]", SchedulerOptions::ABOUT, SchedulerOptions::KEYS);

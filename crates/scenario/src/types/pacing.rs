@@ -12,9 +12,9 @@ use crate::toml_text::inline;
 /// Whether a window is spread over a round trip, and how.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Pacing {
-    /// What acknowledgements permit is sent at once.
+    /// Everything that acknowledgements permit is sent immediately.
     Off,
-    /// It is spread, by the preset's values unless others are given.
+    /// The window is spread, by the preset's values unless others are given.
     On(Option<PacingOptions>),
 }
 

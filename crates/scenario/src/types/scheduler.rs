@@ -202,7 +202,7 @@ fn names_scheduler(transfer: &Checked, table: &Checked) -> bool {
     transfer.place("scheduler").is_some() || table.place("name").is_some()
 }
 
-/// This preset has one scheduler: a segment for each open subflow in turn.
+/// The only scheduler of this preset: a segment for each open subflow in turn.
 fn strict_round_robin(transfer: &Checked, table: &Checked, options: &mut SchedulerOptions) {
     if !names_scheduler(transfer, table) {
         options.name = SchedulerName::RoundRobin;

@@ -1,4 +1,4 @@
-//! Types of values: how each is read from a checked value and written in TOML.
+//! Types of values: how each is read from a checked value and written as TOML.
 
 use ropewalk_base::{Duration, Rate, Time};
 

@@ -131,7 +131,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Checks that a buffer grows only where rules for that exist.
+    /// Checks that a growing buffer is used only with rules for growth.
     fn growth_needs(&mut self, table: &Checked, preset: Preset) {
         let key = "receive_buffer_max";
         let usual =
@@ -144,7 +144,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Checks options that exist in one of the presets only.
+    /// Checks options that exist only in one preset.
     fn model_knows(&mut self, table: &Checked, preset: Preset) {
         let model = preset == Preset::Chihani2011;
         if model && table.opt("recovery") == Some(Reordering::RackTlp) {

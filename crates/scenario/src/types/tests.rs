@@ -66,7 +66,8 @@ fn no_table_has_a_key_twice_and_exclusions_name_real_keys() {
     });
 }
 
-/// What the example of a key needs beside it, as the key, the lines beside it, and the lines of `[transfer]`.
+/// Additional requirements of an example: the key, lines for the same table, and lines for
+/// `[transfer]`.
 const COMPANIONS: &[(&str, &str, &str)] = &[
     ("receive_buffer_max", "", "protocol = 'tcp'\npreset = 'linux-6'"),
     ("delay_up", "delay_down = '1 ms'", ""),
@@ -105,7 +106,7 @@ fn file(section: &Key, lines: &str, transfer: &str) -> String {
     }
 }
 
-/// Panics unless what is written reads back to an equal scenario.
+/// Asserts that the written text parses to an equal scenario.
 fn round_trip(scenario: &Scenario) -> String {
     let written = scenario.to_toml();
     assert_eq!(&parse(&written), scenario, "{written}");
@@ -129,7 +130,7 @@ fn every_key_of_a_section_is_read_and_written() {
             let line = format!("{} = {}\n{beside}", key.name, key.example);
             let without = round_trip(&parse(&file(section, "", transfer)));
             let with = round_trip(&parse(&file(section, &line, transfer)));
-            // An example that is the default changes nothing.
+            // An example equal to the default changes nothing.
             let same = match key.default {
                 Fallback::Is(default) => default == key.example.trim_matches('"'),
                 _ => has_key(&without, key.name),

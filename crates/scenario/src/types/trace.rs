@@ -40,7 +40,7 @@ impl Trace {
     /// Parses the text of a trace file. Empty lines and lines that begin with `#` are ignored.
     ///
     /// # Errors
-    /// The line (from 1; 0 for the whole file) and a description of the problem.
+    /// The line (from 1; 0 for the entire file) and a description of the problem.
     pub fn parse(file: &str, text: &str) -> Result<Self, (usize, String)> {
         let mut opportunities: Vec<Duration> = Vec::new();
         for (line, content) in numbered_lines(text) {

@@ -219,7 +219,8 @@ fn receive_buffer(builder: &mut Builder<'_>, table: &Checked, _: &str) -> u64 {
     let bytes = match table.value("receive_buffer") {
         Some(Value::Packets(n)) => n * packet,
         Some(_) => table.get("receive_buffer"),
-        // Packets of a tunnel do not wait in it. It has to hold what is in flight on the slowest path.
+        // Packets of a tunnel do not wait in it. It must hold the packets in flight on the slowest
+        // path.
         None if builder.has_tunnel => TUNNEL_BUFFER,
         None => RECEIVE_BUFFER,
     };

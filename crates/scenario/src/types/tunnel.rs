@@ -1,4 +1,4 @@
-//! `[tunnel]` and `[[flow]]`: a tunnel over the paths, and what is sent through it.
+//! `[tunnel]` and `[[flow]]`: a tunnel over the paths, and the traffic that it carries.
 
 use ropewalk_base::{Duration, Rate, Time};
 

@@ -163,7 +163,7 @@ impl Setting for Wifi {
     }
 }
 
-/// The hop of a path; its packets fit into a frame.
+/// The hop of a path. Checks that the packets fit into a frame.
 pub(super) fn wifi(builder: &mut Builder<'_>, path: &Checked, key: &str) -> Option<Wifi> {
     let Some(Value::Table(table)) = path.value(key) else { return None };
     let wifi = Wifi::read(builder, table);
@@ -189,7 +189,7 @@ impl Builder<'_> {
     }
 }
 
-/// The rate of a station, which is one of its standard.
+/// The rate of a station. Checks that the standard has this rate.
 fn rate(builder: &mut Builder<'_>, table: &Checked) -> Rate {
     let standard = WifiStandard::read(builder, table);
     let rate: Rate = table.get("rate");

@@ -2,7 +2,7 @@
 
 use crate::errno::{Errno, Result};
 
-/// The bytes of a structure that a program has passed.
+/// The bytes of a structure passed by a program.
 #[derive(Clone, Copy, Debug)]
 pub struct Fields<'a>(pub &'a [u8]);
 
@@ -15,7 +15,7 @@ impl<'a> Fields<'a> {
     /// The byte at an offset.
     ///
     /// # Errors
-    /// `EINVAL` if the structure is too short. So do all methods.
+    /// `EINVAL` if the structure is too short, as for all methods.
     pub fn u8(self, offset: usize) -> Result<u8> {
         self.at::<1>(offset).map(|bytes| bytes[0])
     }
@@ -53,12 +53,12 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// A structure for the program. Fields are appended in order, gaps included.
+/// A structure for the program. Fields and padding are appended in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Image(Vec<u8>);
 
 impl Image {
-    /// No bytes yet.
+    /// An empty structure.
     pub fn new() -> Self {
         Self::default()
     }

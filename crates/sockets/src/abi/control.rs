@@ -6,7 +6,8 @@ use super::number::{association, control, message};
 use super::{Fields, Image};
 use crate::errno::{Errno, Result};
 
-/// How a message is sent: what `sctp_sndrcvinfo`, `sctp_sndinfo` and `sctp_prinfo` say together.
+/// Parameters of sending a message: the combination of `sctp_sndrcvinfo`, `sctp_sndinfo` and
+/// `sctp_prinfo`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct SendInfo {
     /// The stream.
@@ -26,7 +27,8 @@ pub struct SendInfo {
 }
 
 impl SendInfo {
-    /// From `struct sctp_sndrcvinfo`. Its time to live is partial reliability of RFC 6458, 5.3.2.
+    /// Parses `struct sctp_sndrcvinfo`. Its time to live selects partial reliability (RFC 6458,
+    /// 5.3.2).
     ///
     /// # Errors
     /// `EINVAL` if it is too short.
@@ -46,7 +48,7 @@ impl SendInfo {
         })
     }
 
-    /// From `struct sctp_sndinfo`.
+    /// Parses `struct sctp_sndinfo`.
     ///
     /// # Errors
     /// `EINVAL` if it is too short.
@@ -63,7 +65,7 @@ impl SendInfo {
         })
     }
 
-    /// As `struct sctp_sndrcvinfo`.
+    /// Encodes as `struct sctp_sndrcvinfo`.
     pub fn to_sndrcv(self) -> Vec<u8> {
         let Self { stream, flags, ppid, context, policy, value, association } = self;
         let ttl = if policy == message::PR_TTL { value } else { 0 };
@@ -72,7 +74,7 @@ impl SendInfo {
         sndrcv_image(info, ttl)
     }
 
-    /// As `struct sctp_sndinfo`.
+    /// Encodes as `struct sctp_sndinfo`.
     pub fn to_sndinfo(self) -> Vec<u8> {
         Image::new()
             .u16(self.stream)
@@ -84,26 +86,26 @@ impl SendInfo {
     }
 }
 
-/// What a message carries with it.
+/// Control information of a message.
 #[derive(Clone, Debug, Default)]
 pub struct Controls {
-    /// How it is sent; none: as the socket's defaults say.
+    /// How to send the message. `None` selects the defaults of the socket.
     pub info: Option<SendInfo>,
     /// Policy and value of partial reliability.
     pub reliability: Option<(u16, u32)>,
-    /// Number of outbound streams that an association that begins with the message requests.
+    /// Number of outbound streams to request if the message opens an association.
     pub streams: Option<u16>,
     /// More addresses of the peer (`sctp_sendv`).
     pub addresses: Vec<IpAddr>,
 }
 
 impl Controls {
-    /// Takes one control message of [`super::number::SCTP`].
+    /// Parses one control message of [`super::number::SCTP`].
     ///
     /// # Errors
-    /// `EINVAL` if it is too short, has a policy of partial reliability that RFC 7496 does not know, or is of a type that cannot
-    /// be obeyed: SCTP_AUTHINFO, because the active key authenticates all messages of an association, and, as in the kernel,
-    /// unknown types.
+    /// `EINVAL` if it is too short, has a policy of partial reliability unknown to RFC 7496, or has an unsupported
+    /// type. SCTP_AUTHINFO is unsupported because the active key authenticates all messages of an association.
+    /// Unknown types are refused as in the kernel.
     pub fn take(&mut self, kind: i32, data: &[u8]) -> Result<()> {
         let fields = Fields(data);
         match kind {
@@ -146,7 +148,7 @@ fn sndrcv_image(info: ReceiveInfo, ttl: u32) -> Vec<u8> {
         .finish()
 }
 
-/// What is known about a received message.
+/// Information about a received message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ReceiveInfo {
     /// The stream.
@@ -168,12 +170,12 @@ pub struct ReceiveInfo {
 }
 
 impl ReceiveInfo {
-    /// As `struct sctp_sndrcvinfo`.
+    /// Encodes as `struct sctp_sndrcvinfo`.
     pub fn to_sndrcv(self) -> Vec<u8> {
         sndrcv_image(self, 0)
     }
 
-    /// As `struct sctp_rcvinfo`.
+    /// Encodes as `struct sctp_rcvinfo`.
     pub fn to_rcvinfo(self) -> Vec<u8> {
         Image::new()
             .u16(self.stream)
@@ -188,7 +190,7 @@ impl ReceiveInfo {
             .finish()
     }
 
-    /// As `struct sctp_nxtinfo` of a message of `length` bytes.
+    /// Encodes as `struct sctp_nxtinfo` of a message of `length` bytes.
     pub fn to_nxtinfo(self, length: u32) -> Vec<u8> {
         Image::new()
             .u16(self.stream)
@@ -200,15 +202,15 @@ impl ReceiveInfo {
     }
 }
 
-/// A policy of partial reliability in `struct sctp_prinfo` or `struct sctp_default_prinfo`.
+/// Checks a policy of partial reliability in `struct sctp_prinfo` or `struct sctp_default_prinfo`.
 ///
 /// # Errors
-/// `EINVAL` if RFC 7496 does not know it.
+/// `EINVAL` if RFC 7496 does not define it.
 pub const fn known_policy(number: u16) -> Result<u16> {
     if number & !message::PR_MASK == 0 { Ok(number) } else { Err(Errno(libc::EINVAL)) }
 }
 
-/// Whether an identifier names one association.
+/// Whether an identifier names a single association.
 pub const fn names_one(id: i32) -> bool {
     id > association::ALL
 }

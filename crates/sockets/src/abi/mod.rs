@@ -1,5 +1,5 @@
-//! The binary interface of Linux's SCTP sockets (`linux/sctp.h`): numbers, and structures as bytes. Programs that are
-//! built for the kernel use these, and so does `libsctp.so.1`, whose functions call `getsockopt` and `setsockopt`.
+//! The binary interface of Linux's SCTP sockets (`linux/sctp.h`): numbers, and structures as bytes. Programs built
+//! for the kernel use it, as does `libsctp.so.1`, whose functions call `getsockopt` and `setsockopt`.
 
 pub mod bytes;
 pub mod control;

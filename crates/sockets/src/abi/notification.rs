@@ -1,4 +1,4 @@
-//! Notifications (RFC 6458, 6.1) as the kernel lays them out.
+//! Notifications (RFC 6458, 6.1) in the kernel's layout.
 
 use std::net::SocketAddr;
 
@@ -10,49 +10,49 @@ use crate::address;
 /// `SCTP_PARTIAL_DELIVERY_ABORTED`.
 const ABORTED: u32 = 0;
 
-/// What is told of the authentication of chunks.
+/// Authentication events that the program is notified of.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u32)]
 pub enum KeyState {
-    /// `SCTP_AUTH_NEW_KEY`: the peer uses it for the first time.
+    /// `SCTP_AUTH_NEW_KEY`: the peer uses the key for the first time.
     New = 0,
-    /// `SCTP_AUTH_FREE_KEY`: nothing is sent with it any more.
+    /// `SCTP_AUTH_FREE_KEY`: this end no longer sends with the key.
     Free = 1,
     /// `SCTP_AUTH_NO_AUTH`: the peer does not support authenticated chunks.
     NoAuthentication = 2,
 }
 
-/// What happened to an association.
+/// State changes of an association.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u16)]
 pub enum AssociationState {
-    /// It is established.
+    /// The association is established.
     CommUp = 0,
-    /// It has failed.
+    /// The association has failed.
     CommLost = 1,
     /// The peer has restarted.
     Restart = 2,
-    /// It was shut down.
+    /// The association was shut down.
     ShutdownComplete = 3,
-    /// It could not be established.
+    /// The association could not be established.
     CannotStart = 4,
 }
 
-/// What happened to an address of the peer.
+/// Changes of an address of the peer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(i32)]
 pub enum AddressState {
-    /// It can be reached again.
+    /// The address is reachable again.
     Available = 0,
-    /// It cannot be reached.
+    /// The address is unreachable.
     Unreachable = 1,
-    /// The peer has removed it.
+    /// The peer has removed the address.
     Removed = 2,
-    /// The peer has added it.
+    /// The peer has added the address.
     Added = 3,
-    /// It is the primary one, because the peer asked for that.
+    /// The address has become the primary address at the peer's request.
     MadePrimary = 4,
-    /// It was confirmed.
+    /// The address was confirmed.
     Confirmed = 5,
 }
 
@@ -61,9 +61,10 @@ pub enum AddressState {
 pub enum Notification {
     /// `SCTP_ASSOC_CHANGE`.
     Association {
-        /// What happened.
+        /// The change.
         state: AssociationState,
-        /// Code of the error cause; 0: none. Programs see it in network byte order, as from Linux.
+        /// Code of the error cause. 0 for none. Programs see it in network byte order, as with
+        /// Linux.
         error: u16,
         /// Outbound and inbound streams.
         streams: (u16, u16),
@@ -72,27 +73,27 @@ pub enum Notification {
     },
     /// `SCTP_PEER_ADDR_CHANGE`.
     Address {
-        /// What happened.
+        /// The change.
         state: AddressState,
-        /// The address, as the socket shows it.
+        /// The address, as the socket reports it.
         address: SocketAddr,
     },
     /// `SCTP_SEND_FAILED` and `SCTP_SEND_FAILED_EVENT`.
     SendFailed {
         /// Whether some of the message was sent.
         sent: bool,
-        /// How it was to be sent.
+        /// Send parameters of the message.
         info: SendInfo,
-        /// Its bytes.
+        /// Bytes of the message.
         bytes: Vec<u8>,
     },
     /// `SCTP_SHUTDOWN_EVENT`.
     Shutdown,
-    /// `SCTP_PARTIAL_DELIVERY_EVENT`: the rest of a message of which parts were delivered never comes.
+    /// `SCTP_PARTIAL_DELIVERY_EVENT`: a message was delivered in part, and the rest will not arrive.
     PartialDeliveryAborted {
-        /// Its stream.
+        /// Stream of the message.
         stream: u16,
-        /// Its stream sequence number.
+        /// Stream sequence number of the message.
         sequence: u16,
     },
     /// `SCTP_SENDER_DRY_EVENT`.
@@ -101,17 +102,17 @@ pub enum Notification {
     StreamsReset {
         /// Direction and outcome.
         flags: u16,
-        /// The streams; none: all.
+        /// The streams. Empty for all streams.
         streams: Vec<u16>,
     },
     /// `SCTP_ADAPTATION_INDICATION`.
     Adaptation {
-        /// What the peer says about the layer above SCTP.
+        /// The peer's adaptation layer indication.
         layer: u32,
     },
     /// `SCTP_AUTHENTICATION_EVENT`.
     Key {
-        /// What happened.
+        /// The event.
         state: KeyState,
         /// Number of the shared key.
         number: u16,
@@ -120,20 +121,21 @@ pub enum Notification {
     AssociationReset {
         /// Outcome.
         flags: u16,
-        /// The next TSN of the own end, and of the peer.
+        /// The next TSN of this end and of the peer.
         tsns: (u32, u32),
     },
     /// `SCTP_STREAM_CHANGE_EVENT`.
     StreamsChanged {
         /// Outcome.
         flags: u16,
-        /// Inbound and outbound streams of the association, or if it failed, those that were requested.
+        /// Inbound and outbound streams of the association. On failure, the numbers that were
+        /// requested.
         streams: (u16, u16),
     },
 }
 
 impl Notification {
-    /// The types under which a program may have subscribed to it; the first one that it has is used.
+    /// Types under which a program may have subscribed to it. The first subscribed type is used.
     pub const fn types(&self) -> &'static [u16] {
         match self {
             Self::Association { .. } => &[number::ASSOC_CHANGE],
@@ -150,7 +152,7 @@ impl Notification {
         }
     }
 
-    /// Its bytes as a notification of type `kind` about an association.
+    /// The bytes of a notification of type `kind` about an association.
     pub fn image(&self, kind: u16, id: i32) -> Vec<u8> {
         let body = match self {
             Self::Association { state, error, streams, abort } => Image::new()

@@ -5,13 +5,13 @@ pub const SCTP: i32 = 132;
 
 /// Flags of messages.
 pub mod message {
-    /// The peer's or the own end of the association (`SCTP_EOF`, `MSG_FIN`).
+    /// The end of the association, by the peer or by this end (`SCTP_EOF`, `MSG_FIN`).
     pub const EOF: u16 = 0x200;
     /// Unordered delivery.
     pub const UNORDERED: u16 = 1;
-    /// The peer is asked to acknowledge the message at once (RFC 7053, `SCTP_SACK_IMMEDIATELY`).
+    /// Requests an immediate acknowledgement of the message (RFC 7053, `SCTP_SACK_IMMEDIATELY`).
     pub const SACK_IMMEDIATELY: u16 = 8;
-    /// Abort the association; the message is the reason.
+    /// Abort the association. The message is the reason.
     pub const ABORT: u16 = 4;
     /// The message goes to all associations of the socket.
     pub const SENDALL: u16 = 0x40;
@@ -23,7 +23,7 @@ pub mod message {
     pub const PR_RTX: u16 = 0x20;
     /// Partial reliability by priority.
     pub const PR_PRIO: u16 = 0x30;
-    /// In requests for counts: all policies.
+    /// All policies, in requests for counts.
     pub const PR_ALL: u16 = 0x80;
     /// Flag of `recvmsg`: the message is a notification.
     pub const MSG_NOTIFICATION: i32 = 0x8000;
@@ -90,7 +90,7 @@ pub mod option {
     pub const RECVNXTINFO: i32 = 33;
     pub const DEFAULT_SNDINFO: i32 = 34;
     pub const REUSE_PORT: i32 = 36;
-    /// FreeBSD's number: Linux has neither the extension nor this number.
+    /// FreeBSD's number. Linux has neither the extension nor this number.
     pub const NRSACK_SUPPORTED: i32 = 0x30;
     pub const BINDX_ADD: i32 = 100;
     pub const BINDX_REM: i32 = 101;
@@ -134,7 +134,7 @@ pub mod reconfiguration {
     pub const FAILED: u16 = 8;
 }
 
-/// Types of notifications, less `SCTP_SN_TYPE_BASE`.
+/// Types of notifications, relative to `SCTP_SN_TYPE_BASE`.
 pub mod notification {
     pub const DATA_IO: u16 = 0;
     pub const ASSOC_CHANGE: u16 = 1;
@@ -157,10 +157,10 @@ pub mod notification {
 
 /// Association identifiers that name no single association.
 pub mod association {
-    /// Associations that a socket will have.
+    /// Future associations of a socket.
     pub const FUTURE: i32 = 0;
-    /// The present associations of a socket.
+    /// Current associations of a socket.
     pub const CURRENT: i32 = 1;
-    /// Both.
+    /// Current and future associations.
     pub const ALL: i32 = 2;
 }

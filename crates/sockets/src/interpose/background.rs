@@ -1,4 +1,4 @@
-//! Calls by which programs go to the background, and leave the process that has their sockets.
+//! Calls by which programs go to the background, and so leave the process that has their sockets.
 
 use libc::c_int;
 
@@ -7,7 +7,7 @@ use super::returned_int;
 use crate::process::{current, tell_of_sockets_left_behind};
 use crate::real;
 
-/// Goes to the background. After sockets have listened or connected, this is refused, because the new process would not have
+/// Goes to the background. Fails after sockets have listened or connected, because the new process would not have
 /// them.
 #[cfg_attr(not(miri), unsafe(no_mangle))]
 pub extern "C-unwind" fn daemon(stay: c_int, keep: c_int) -> c_int {
@@ -26,7 +26,7 @@ pub extern "C-unwind" fn _exit(status: c_int) -> ! {
     unsafe { real::_exit(status) }
 }
 
-/// The same by another name.
+/// Another name of `_exit`.
 #[cfg_attr(not(miri), unsafe(no_mangle))]
 pub extern "C-unwind" fn _Exit(status: c_int) -> ! {
     _exit(status)

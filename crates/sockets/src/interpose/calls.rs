@@ -13,12 +13,12 @@ use crate::pair::Await;
 use crate::process::{Found, current, note_use};
 use crate::socket::{Attempted, Resumed, Socket, Stop, Wait};
 
-/// A defect of this library must not end the program's process: a panic becomes `EIO`.
+/// Converts a panic into `EIO`: a defect of this library must not end the program's process.
 fn guarded<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or(Err(Errno(libc::EIO)))
 }
 
-/// Does something that never waits in a critical section.
+/// Runs work that never waits in a critical section.
 pub fn protected<T: Copy>(work: impl FnOnce() -> Result<T> + Copy) -> Result<T> {
     let section = Section::enter();
     let result = guarded(work);
@@ -35,11 +35,11 @@ enum Step {
     Wait(Ticket),
 }
 
-/// Calls `attempt` with the socket of a descriptor until it has a result, and waits in between. Returns what C functions
-/// return, after errno is set; nothing if the descriptor belongs to the C library.
+/// Calls `attempt` with the socket of a descriptor until it has a result, and waits between attempts. Sets errno
+/// and returns the result of the C function, or nothing if the descriptor belongs to the C library.
 ///
-/// While it waits, the thread may be unwound: neither this frame nor those of its callers have destructors. What the call
-/// owns meanwhile belongs to the thread ([`PARKED`]).
+/// While it waits, the thread may be unwound: neither this frame nor those of its callers have destructors. Values
+/// that the call owns meanwhile belong to the thread ([`PARKED`]).
 pub fn call<T, E>(
     fd: c_int,
     attempt: impl Fn(&Arc<Socket>) -> std::result::Result<T, E> + Copy,
@@ -66,7 +66,7 @@ where
     }
 }
 
-/// Waits for an outcome, whatever it is.
+/// Waits for an outcome and ignores it.
 pub fn wait_once(ticket: Option<Ticket>) {
     let Some(ticket) = ticket else { return };
     let _ = ticket.event.wait();
@@ -118,15 +118,16 @@ fn outcome<T: TryInto<isize>>(attempted: Attempted<T>) -> Step {
     }
 }
 
-/// A call that waits, and how. It has no destructor.
+/// A waiting call and its event. It has no destructor.
 #[derive(Clone, Copy)]
 pub struct Ticket {
     event: Await,
     parked: *mut Wait,
 }
 
-/// What the waiting calls of a thread own. If the thread ends while it waits, this is dropped with the thread. A signal
-/// handler may wait as well, so there may be several. Those that a handler has left by `longjmp` stay until the thread ends.
+/// Values owned by the waiting calls of a thread. If the thread ends during the wait, they are dropped with the
+/// thread. There may be several, because a signal handler may wait too. Those that a handler leaves by `longjmp`
+/// remain until the thread ends.
 #[derive(Default)]
 struct Parked(Vec<*mut Wait>);
 
@@ -144,16 +145,16 @@ impl Drop for Parked {
 }
 
 impl Ticket {
-    /// Gives what a call owns to its thread.
+    /// Transfers the values of a call to its thread.
     pub fn park(wait: Wait) -> Self {
         let event = wait.event();
         let parked = Box::into_raw(Box::new(wait));
-        // At the end of the thread, when its variables are gone, nothing is left that could cancel it.
+        // At the end of the thread, its variables are gone, and it can no longer be cancelled.
         let _ = PARKED.try_with(|all| all.borrow_mut().0.push(parked));
         Self { event, parked }
     }
 
-    /// Takes it back.
+    /// Takes the values back.
     fn unpark(self) -> Wait {
         let _ = PARKED.try_with(|all| all.borrow_mut().0.retain(|other| *other != self.parked));
         // SAFETY: `park` has made the pointer, and each ticket is used once.

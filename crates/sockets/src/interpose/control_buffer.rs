@@ -4,7 +4,7 @@ use libc::c_int;
 
 use crate::abi::{Fields, number};
 
-/// Room for control messages, bytes.
+/// Size of the buffer, bytes.
 const CONTROLS_ROOM: usize = 2048;
 /// Length of `struct cmsghdr`, bytes.
 const HEADER: usize = size_of::<libc::cmsghdr>();
@@ -17,7 +17,7 @@ pub struct ControlBuffer {
 }
 
 impl ControlBuffer {
-    /// No control message.
+    /// An empty buffer.
     pub const NONE: Self = Self { bytes: [0; CONTROLS_ROOM], length: 0 };
 
     /// Adds a control message. Returns whether there was room.
@@ -46,7 +46,7 @@ impl ControlBuffer {
         &mut self.bytes
     }
 
-    /// So many bytes were received.
+    /// Sets the number of bytes that were received.
     pub fn set_length(&mut self, length: usize) {
         self.length = length.min(CONTROLS_ROOM);
     }

@@ -1,4 +1,4 @@
-//! Calls about descriptors: closing, duplicating, flags.
+//! Calls on descriptors: closing, duplicating, flags.
 
 use std::sync::Arc;
 
@@ -13,9 +13,9 @@ use crate::process::{Found, current, is_ours};
 use crate::real;
 use crate::socket::{Attempted, Socket};
 
-/// Flag of `close_range`: not in the `libc` crate for all targets.
+/// Flag of `close_range`, which the `libc` crate does not define for all targets.
 const CLOSE_RANGE_UNSHARE: c_int = 2;
-/// Longest message of `sendfile`, bytes.
+/// Maximum message size of `sendfile`, bytes.
 const PIECE: usize = 1 << 16;
 
 /// Removes a descriptor from the table.
@@ -23,7 +23,7 @@ fn removed(fd: c_int) -> Option<Arc<Socket>> {
     if current().is_current() { current().remove(fd) } else { None }
 }
 
-/// Closes a socket that has no descriptor any longer. Returns what to wait for as its `SO_LINGER` says.
+/// Closes a socket without descriptors. Returns what to wait for because of its `SO_LINGER`.
 fn close_socket(socket: &Arc<Socket>) -> Option<Ticket> {
     socket.close().map(Ticket::park)
 }
@@ -34,7 +34,8 @@ fn forget(fd: c_int) -> Option<Ticket> {
     closed.unwrap_or_default()
 }
 
-/// Closes a descriptor. A thread that is cancelled while it waits for the end of the association has closed it.
+/// Closes a descriptor. If the thread is cancelled while it waits for the end of the association, the
+/// descriptor is already closed.
 #[cfg_attr(not(miri), unsafe(no_mangle))]
 pub extern "C-unwind" fn close(fd: c_int) -> c_int {
     if !is_ours(fd) {
@@ -58,7 +59,7 @@ pub extern "C-unwind" fn close(fd: c_int) -> c_int {
 /// Closes a range of descriptors.
 #[cfg_attr(not(miri), unsafe(no_mangle))]
 pub extern "C-unwind" fn close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int {
-    // CLOSE_RANGE_CLOEXEC closes nothing now, and the kernel refuses unknown flags.
+    // With CLOSE_RANGE_CLOEXEC nothing is closed now, and the kernel refuses unknown flags.
     if matches!(flags, 0 | CLOSE_RANGE_UNSHARE) {
         let fds = (first..=last.min(1 << 16)).filter_map(|fd| c_int::try_from(fd).ok());
         let forget_and_wait = |fd| uncancelled(|| wait_once(forget(fd)));
@@ -68,7 +69,7 @@ pub extern "C-unwind" fn close_range(first: c_uint, last: c_uint, flags: c_int) 
     unsafe { real::close_range(first, last, flags) }
 }
 
-/// Enters the duplicate of a descriptor.
+/// Adds the duplicate of a descriptor to the table.
 fn duplicated(from: c_int, to: c_int) {
     if to < 0 || !is_ours(from) || !current().is_current() {
         return;
@@ -92,8 +93,8 @@ pub extern "C-unwind" fn dup(fd: c_int) -> c_int {
     copy
 }
 
-/// Duplicates a descriptor to a number by `real`. As in the kernel, the socket that has had this number is closed only if
-/// that succeeds.
+/// Duplicates a descriptor to a number with `real`. As in the kernel, the socket that had this number is closed
+/// only if that succeeds.
 fn duplicated_to(fd: c_int, to: c_int, real: impl FnOnce() -> c_int + Copy) -> c_int {
     let replaced = protected(|| {
         let copy = real();
@@ -127,7 +128,7 @@ pub extern "C-unwind" fn dup3(fd: c_int, to: c_int, flags: c_int) -> c_int {
     duplicated_to(fd, to, || unsafe { real::dup3(fd, to, flags) })
 }
 
-/// Follows what `fcntl` has done to a descriptor of a socket.
+/// Applies the effects of `fcntl` on a socket's descriptor.
 fn controlled(fd: c_int, command: c_int, argument: c_ulong, result: c_int) {
     match command {
         libc::F_DUPFD | libc::F_DUPFD_CLOEXEC => duplicated(fd, result),
@@ -164,7 +165,7 @@ pub unsafe extern "C-unwind" fn fcntl(fd: c_int, command: c_int, argument: c_ulo
     result
 }
 
-/// The same for programs that are built with large files.
+/// [`fcntl`] for programs that are built with large file support.
 ///
 /// # Safety
 /// As [`fcntl`].
@@ -236,7 +237,7 @@ pub unsafe extern "C-unwind" fn sendfile(
     unsafe { sendfile_ours(out, from, offset.cast(), count) }
 }
 
-/// The same for programs that are built with large files.
+/// `sendfile` for programs that are built with large file support.
 ///
 /// # Safety
 /// As the C library says.
@@ -255,7 +256,8 @@ pub unsafe extern "C-unwind" fn sendfile64(
     unsafe { sendfile_ours(out, from, offset, count) }
 }
 
-/// Reads from a file, because the kernel does not know the socket, and sends what it has read as one message.
+/// Reads from a file and sends the bytes as one message. The kernel cannot do this, because it does not know
+/// the socket.
 ///
 /// # Safety
 /// `offset` is null or valid.
@@ -296,7 +298,7 @@ unsafe fn sendfile_ours(
     dispatch!(out, unsafe { real::sendfile64(out, from, offset, count) }, send)
 }
 
-/// Address of the descriptor's socket as seen from this end.
+/// Local address of the descriptor's socket.
 ///
 /// # Safety
 /// As the C library says.

@@ -1,5 +1,5 @@
-//! The functions of RFC 6458, 9, which Linux's programs find in `libsctp.so.1`. They work on sockets of the kernel as
-//! well, because they use nothing but the calls beside them.
+//! The functions of RFC 6458, 9, which programs for Linux find in `libsctp.so.1`. They also work on sockets of the
+//! kernel, because they only use the other calls of this module.
 
 use std::ffi::{c_int, c_uint, c_void};
 
@@ -39,7 +39,7 @@ mod information {
     pub const RECEIVE_AND_NEXT: c_uint = 3;
 }
 
-/// Length of an address of a family, bytes; negative if it is unknown.
+/// Length of an address of a family, bytes. Negative if the family is unknown.
 #[cfg_attr(not(miri), unsafe(no_mangle))]
 pub extern "C-unwind" fn sctp_getaddrlen(family: libc::sa_family_t) -> c_int {
     match c_int::from(family) {
@@ -49,7 +49,7 @@ pub extern "C-unwind" fn sctp_getaddrlen(family: libc::sa_family_t) -> c_int {
     }
 }
 
-/// The bytes of `count` addresses, one after the other.
+/// The bytes of `count` consecutive addresses.
 ///
 /// # Safety
 /// `addresses` points to them.
@@ -71,7 +71,7 @@ unsafe fn packed<'a>(addresses: *const sockaddr, count: c_int) -> Result<&'a [u8
 /// Adds or removes addresses of a socket.
 ///
 /// # Safety
-/// `addresses` points to `count` addresses, one after the other.
+/// `addresses` points to `count` consecutive addresses.
 #[cfg_attr(not(miri), unsafe(no_mangle))]
 pub unsafe extern "C-unwind" fn sctp_bindx(
     fd: c_int,
@@ -97,7 +97,7 @@ pub unsafe extern "C-unwind" fn sctp_bindx(
 /// Opens an association to a peer with several addresses.
 ///
 /// # Safety
-/// `addresses` points to `count` addresses, one after the other; `id` is null or valid.
+/// `addresses` points to `count` consecutive addresses; `id` is null or valid.
 #[cfg_attr(not(miri), unsafe(no_mangle))]
 pub unsafe extern "C-unwind" fn sctp_connectx(
     fd: c_int,
@@ -151,7 +151,7 @@ unsafe fn get_addresses(fd: c_int, id: i32, addresses: *mut *mut sockaddr, name:
     Fields(&value).i32(4).unwrap_or(0)
 }
 
-/// All addresses of the peer, which `sctp_freepaddrs` frees. Returns their number.
+/// All addresses of the peer, to be freed with `sctp_freepaddrs`. Returns their number.
 ///
 /// # Safety
 /// `addresses` is valid.
@@ -165,7 +165,7 @@ pub unsafe extern "C-unwind" fn sctp_getpaddrs(
     uncancelled(|| unsafe { get_addresses(fd, id, addresses, option::GET_PEER_ADDRS) })
 }
 
-/// All own addresses, which `sctp_freeladdrs` frees. Returns their number.
+/// All addresses of this end, to be freed with `sctp_freeladdrs`. Returns their number.
 ///
 /// # Safety
 /// `addresses` is valid.

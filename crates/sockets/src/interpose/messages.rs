@@ -17,7 +17,8 @@ use crate::socket::{Attempted, Delivered, Outgoing, Socket};
 /// Size of `struct cmsghdr`, bytes, which is also the alignment of control messages times two.
 const HEADER: usize = size_of::<libc::cmsghdr>();
 const ALIGNMENT: usize = size_of::<usize>();
-/// Most bytes of control messages of one call, as in the kernel (`net.core.optmem_max`).
+/// Maximum size of the control messages of one call, bytes, as in the kernel
+/// (`net.core.optmem_max`).
 const CONTROLS_LIMIT: usize = 128 << 10;
 
 /// Reads control messages.
@@ -58,7 +59,7 @@ fn append(controls: &mut Vec<u8>, room: usize, kind: c_int, data: &[u8]) -> bool
     true
 }
 
-/// The control messages of what was received, and whether all fit into `room` bytes.
+/// The control messages for a received message, and whether all fit into `room` bytes.
 fn write_controls(delivered: &Delivered, room: usize) -> (Vec<u8>, bool) {
     let mut controls = Vec::new();
     let mut fit = true;
@@ -113,7 +114,8 @@ unsafe fn receive_one(
     Ok(delivered.length)
 }
 
-/// Writes what is known about a received message to the program's structure: the peer, control messages, flags.
+/// Writes the information about a received message to the program's structure: the peer, control messages,
+/// flags.
 ///
 /// # Safety
 /// `message` is valid as for the C library's `recvmsg`.
@@ -161,7 +163,7 @@ pub unsafe extern "C-unwind" fn recvmsg(fd: c_int, message: *mut msghdr, flags: 
     })
 }
 
-/// Does something with each of several messages until one fails. Returns the number of those that did not.
+/// Calls `work` with each message until it fails. Returns the number of successful calls.
 ///
 /// # Safety
 /// `messages` is null or points to `count` elements.
@@ -208,7 +210,8 @@ pub unsafe extern "C-unwind" fn sendmmsg(
     unsafe { each(messages, count, |message, _| sendmsg(fd, message, flags)) }
 }
 
-/// Receives several messages. As in the kernel, the call waits for the first one; a timeout is not applied to it.
+/// Receives several messages. As in the kernel, the call waits for the first one, and the timeout does not apply
+/// to it.
 ///
 /// # Safety
 /// As the C library says.
@@ -284,7 +287,7 @@ mod tests {
             prop_assert_eq!(read.map(|c| c.reliability), Ok(Some((0x10, value))));
         }
 
-        // The buffers are allocations of exactly this length, so that a byte beyond them is an error of memory.
+        // The buffers are allocated with exactly this length, so that an access beyond them is a memory error.
         #[test]
         fn a_message_is_described_within_the_programs_buffers(
             room in 0..150_usize,

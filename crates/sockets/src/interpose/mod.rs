@@ -1,5 +1,5 @@
-//! The functions that C programs call. Each decides whether a descriptor is a socket of this library, and otherwise
-//! calls the C library's function of the same name.
+//! The functions that C programs call. If a descriptor is not a socket of this library, they call the C library's
+//! function of the same name.
 
 mod background;
 mod calls;
@@ -17,7 +17,7 @@ use libc::c_int;
 
 use crate::errno::Result;
 
-/// A number as C functions return it, or -1 and errno.
+/// Converts a result to the return value of C functions: a number, or -1 with errno.
 fn returned<T: TryInto<isize>>(result: Result<T>) -> isize {
     match result {
         Ok(value) => value.try_into().unwrap_or(isize::MAX),
@@ -33,8 +33,8 @@ fn returned_int<T: TryInto<isize>>(result: Result<T>) -> c_int {
     returned(result) as c_int
 }
 
-/// Calls `$real` unless the descriptor is a socket of this library; then `$attempt` with the socket, until it has a result. The
-/// call is no cancellation point.
+/// Calls `$real` unless the descriptor is a socket of this library. Otherwise calls `$attempt` with the socket
+/// until it has a result. The call is not a cancellation point.
 macro_rules! dispatch {
     ($fd:expr, $real:expr, $attempt:expr) => {{
         if !crate::process::is_ours($fd) {

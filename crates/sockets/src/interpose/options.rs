@@ -7,7 +7,7 @@ use crate::abi::Fields;
 use crate::options;
 use crate::real;
 
-/// Longest value of an option, bytes.
+/// Maximum size of an option's value, bytes.
 const OPTION_MAX: usize = 1 << 16;
 
 /// Sets an option.

@@ -8,15 +8,16 @@ use crate::errno::{Errno, Result};
 use crate::real;
 use crate::socket::MESSAGE_LIMIT;
 
-/// Most elements of a vector (`IOV_MAX`).
+/// Maximum number of elements of a vector (`IOV_MAX`).
 const VECTOR_LIMIT: usize = 1024;
-/// Longest address, bytes.
+/// Maximum length of an address, bytes.
 const ADDRESS_MAX: usize = size_of::<libc::sockaddr_storage>();
 
 /// Checks that the program may read `length` bytes at `pointer`, as the kernel does before it copies a structure.
 ///
-/// The kernel reads a new signal mask before it refuses an unknown way to apply it, so that the call used here changes
-/// nothing. It takes about 0.15 µs. The buffers of messages are not checked: each page of them would cost another call.
+/// The kernel reads a new signal mask before it refuses an invalid way to apply it, so the call used here changes
+/// nothing. It takes about 0.15 µs. Message buffers are not checked, because each of their pages would need another
+/// call.
 ///
 /// # Errors
 /// `EFAULT`.
@@ -47,7 +48,7 @@ pub fn check(pointer: *const c_void, length: usize) -> Result<()> {
     Ok(())
 }
 
-/// Checks the memory that [`give`] is to fill.
+/// Checks the memory that [`give`] will write.
 ///
 /// # Errors
 /// `EFAULT`.
@@ -122,8 +123,8 @@ pub unsafe fn message(pointer: *const c_void, length: usize) -> Result<Bytes> {
 
 /// Buffers of the program into which a message is received.
 ///
-/// They are pointers and not slices: two of them may overlap, their bytes may be uninitialised, and a program may pass a
-/// length that is larger than the memory behind it, if it knows that messages are shorter.
+/// They are pointers and not slices: two of them may overlap, their bytes may be uninitialised, and a program that
+/// knows that messages are shorter may pass a length beyond the memory.
 #[derive(Debug)]
 pub struct Buffers {
     first: (*mut u8, usize),
@@ -158,8 +159,8 @@ impl Buffers {
         let mut done = 0;
         for (pointer, length) in std::iter::once(&self.first).chain(&self.rest) {
             let most = if pointer.is_null() { 0 } else { (*length).min(from.len() - done) };
-            // SAFETY: who made this value has promised that these bytes are writable. The source is no memory of the
-            // program.
+            // SAFETY: the creator of this value has promised that these bytes are writable. The source is not part
+            // of the program's memory.
             unsafe { pointer.copy_from_nonoverlapping(from[done..].as_ptr(), most) };
             done += most;
         }
@@ -183,7 +184,7 @@ unsafe fn elements<'a>(vector: *const iovec, count: usize) -> Result<&'a [iovec]
     Ok(unsafe { std::slice::from_raw_parts(vector, count) })
 }
 
-/// A copy of the bytes of a vector, one element after the other.
+/// A copy of the concatenated bytes of a vector.
 ///
 /// # Errors
 /// `EMSGSIZE`, `EFAULT`.
@@ -205,7 +206,7 @@ pub unsafe fn gathered(vector: *const iovec, count: usize) -> Result<Vec<u8>> {
     Ok(all)
 }
 
-/// Writes bytes to the program's buffer, as many as fit, and their whole length to `length`.
+/// Writes as many bytes as fit to the program's buffer, and their full length to `length`.
 ///
 /// # Safety
 /// `length` is null or valid; `to` is null or writable for `*length` bytes.
@@ -221,7 +222,7 @@ pub unsafe fn give(from: &[u8], to: *mut c_void, length: *mut socklen_t) {
     }
 }
 
-/// Writes an address to the program's buffer; with none, a length of 0.
+/// Writes an address to the program's buffer, or a length of 0 for `None`.
 ///
 /// # Safety
 /// As [`give`].
@@ -235,7 +236,7 @@ pub unsafe fn give_address(
     unsafe { give(&image, to.cast(), length) }
 }
 
-/// The address that a program passes; none if there is none.
+/// The address that a program passes. `None` if it passes no address.
 ///
 /// # Errors
 /// As [`address::parse`]; `EFAULT`, `EINVAL`.
@@ -311,7 +312,7 @@ mod tests {
 
     use super::*;
 
-    /// Uninitialised memory of exactly this length: a byte beyond it is an error of memory.
+    /// Uninitialised memory of exactly this length, so that an access beyond it is a memory error.
     fn allocated(length: usize) -> Box<[MaybeUninit<u8>]> {
         Box::new_uninit_slice(length)
     }
@@ -335,7 +336,7 @@ mod tests {
             let mut memory: Vec<_> = lengths.iter().map(|length| allocated(*length)).collect();
             let mut vector: Vec<iovec> =
                 memory.iter_mut().map(|m| element(m.as_mut_ptr().cast(), m.len())).collect();
-            // As empty as its pointer.
+            // An element with a null pointer is empty.
             vector.insert(lengths.len() / 2, element(null_mut(), 5));
             // SAFETY: the elements point to memory of their lengths, or to none.
             let buffers = unsafe { Buffers::of_vector(vector.as_ptr(), vector.len()) };
@@ -387,7 +388,7 @@ mod tests {
         }
     }
 
-    /// Two pages. Only the first one may be read.
+    /// Two pages. Only the first is readable.
     fn half_readable() -> *mut u8 {
         // SAFETY: new memory, which stays until the process ends.
         unsafe {

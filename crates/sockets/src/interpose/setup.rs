@@ -1,4 +1,4 @@
-//! Calls that make, bind, connect and accept sockets.
+//! Calls that create, bind, connect and accept sockets.
 
 use std::sync::Arc;
 
@@ -12,21 +12,21 @@ use crate::process::current;
 use crate::real;
 use crate::socket::{Attempted, Socket, Style};
 
-/// Flags beside the type of a socket.
+/// Flags that may be combined with the type of a socket.
 const FLAGS: c_int = libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
 
-/// The style of an SCTP socket; none: it is another kind of socket.
+/// The style of an SCTP socket. `None` for any other kind of socket.
 fn style_of(domain: c_int, kind: c_int, protocol: c_int) -> Option<Style> {
     let internet = matches!(domain, libc::AF_INET | libc::AF_INET6);
     match (kind & !FLAGS, protocol) {
         (libc::SOCK_STREAM, number::SCTP) if internet => Some(Style::OneToOne),
-        // SCTP is the only such protocol of the internet, so the kernel takes 0 for it.
+        // SCTP is the only such protocol of the internet, so the kernel accepts 0.
         (libc::SOCK_SEQPACKET, 0 | number::SCTP) if internet => Some(Style::OneToMany),
         _ => None,
     }
 }
 
-/// Makes a socket.
+/// Creates a socket.
 #[cfg_attr(not(miri), unsafe(no_mangle))]
 pub extern "C-unwind" fn socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int {
     let Some(style) = style_of(domain, kind, protocol) else {
@@ -116,7 +116,7 @@ pub unsafe extern "C-unwind" fn accept(
     })
 }
 
-/// The same with flags for the new descriptor.
+/// `accept` with flags for the new descriptor.
 ///
 /// # Safety
 /// As the C library says.

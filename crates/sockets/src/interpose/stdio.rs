@@ -1,4 +1,5 @@
-//! Streams of `stdio` on sockets: the C library's own functions would read and write the descriptor past this library.
+//! Streams of `stdio` on sockets. The C library's own functions would read and write the descriptor and bypass this
+//! library.
 
 use std::ffi::{c_char, c_int, c_long, c_void};
 
@@ -43,7 +44,7 @@ extern "C-unwind" fn write_cookie(
 ) -> ssize_t {
     // SAFETY: the C library passes a buffer of this length.
     let written = unsafe { write(descriptor(cookie), buffer.cast(), length) };
-    // `fopencookie` wants 0 for an error.
+    // `fopencookie` expects 0 for an error.
     written.max(0)
 }
 

@@ -12,7 +12,7 @@ use crate::errno::Errno;
 use crate::real;
 use crate::socket::{Attempted, Outgoing, Socket, Stop};
 
-/// Sends a message, and raises SIGPIPE if the association has ended and the program has not excluded that.
+/// Sends a message. Raises SIGPIPE if the association has ended and the program has not disabled that.
 pub fn send_message(socket: &Arc<Socket>, outgoing: &Outgoing) -> Attempted<usize> {
     let sent = socket.send(outgoing);
     let is_lost = matches!(sent, Err(Stop::Error(Errno(libc::EPIPE))));
@@ -41,7 +41,7 @@ pub unsafe extern "C-unwind" fn read(fd: c_int, buffer: *mut c_void, length: siz
     })
 }
 
-/// Reads, as programs do that are built with checks of buffer sizes.
+/// `read` with a check of the buffer size.
 ///
 /// # Safety
 /// As the C library says.
@@ -57,7 +57,7 @@ pub unsafe extern "C-unwind" fn __read_chk(
     unsafe { read(fd, buffer, length) }
 }
 
-/// What the C library does when a program would write beyond a buffer.
+/// Fails as the C library does when a program would write beyond a buffer.
 fn check(length: size_t, room: size_t) {
     if length > room {
         eprintln!("libropewalk: buffer overflow detected: {length} bytes into {room}");
@@ -99,7 +99,7 @@ pub unsafe extern "C-unwind" fn recv(
     })
 }
 
-/// Receives, as programs do that are built with checks of buffer sizes.
+/// `recv` with a check of the buffer size.
 ///
 /// # Safety
 /// As the C library says.
@@ -142,7 +142,7 @@ pub unsafe extern "C-unwind" fn recvfrom(
     })
 }
 
-/// Receives with the peer's address, as programs do that are built with checks of buffer sizes.
+/// `recvfrom` with a check of the buffer size.
 ///
 /// # Safety
 /// As the C library says.

@@ -1,4 +1,4 @@
-//! Options about addresses, which the functions of `libsctp` use, and associations that they open or move.
+//! Options about addresses, used by functions of `libsctp`, and options that open or move associations.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -29,8 +29,8 @@ pub fn connectx(socket: &Arc<Socket>, addresses: &[u8]) -> Result<(i32, Stop)> {
     socket.connect(&address::parse_all(addresses)?)
 }
 
-/// The same by `struct sctp_getaddrs_old`, which points to the addresses. Returns the structure with the association's
-/// identifier.
+/// The same for `struct sctp_getaddrs_old`, which points to the addresses. Returns the structure with the
+/// association's identifier.
 pub fn connectx3(socket: &Arc<Socket>, input: Fields<'_>) -> Result<Answer> {
     let length = usize::try_from(input.i32(4)?).map_err(|_| Errno(libc::EINVAL))?;
     let pointer = input.rest(8)?.first_chunk().ok_or(Errno(libc::EINVAL))?;
@@ -39,7 +39,7 @@ pub fn connectx3(socket: &Arc<Socket>, input: Fields<'_>) -> Result<Answer> {
     Ok(Answer { value: Image::new().i32(id).finish(), stop: Some(stop) })
 }
 
-/// `struct sctp_getaddrs`: the addresses of the peer, or the own ones.
+/// `struct sctp_getaddrs`: the addresses of the peer or of this end.
 pub fn list(socket: &Socket, name: c_int, input: Fields<'_>) -> Result<Vec<u8>> {
     let id = input.i32(0)?;
     let state = &*socket.lock();
@@ -65,7 +65,8 @@ pub fn peel_off(socket: &Socket, name: c_int, input: Fields<'_>) -> Result<Vec<u
     Ok(if name == option::PEELOFF_FLAGS { image.i32(flags) } else { image }.finish())
 }
 
-/// The address of `struct sctp_prim` and others, at an offset. None: no particular one.
+/// The address of `struct sctp_prim` and others, at an offset. `None` if it is unspecified or
+/// invalid.
 pub fn address_at(value: Fields<'_>, offset: usize) -> Result<Option<SocketAddr>> {
     let bytes = value.rest(offset)?;
     let bytes = bytes.get(..STORAGE_LEN).ok_or(Errno(libc::EINVAL))?;
@@ -106,7 +107,7 @@ pub fn set_udp_port(socket: &Socket, value: Fields<'_>) -> Result<()> {
     let port = u16::from_be(value.u16(UDP_PORT_AT)?);
     let state = &mut *socket.lock();
     if port == 0 {
-        // Without UDP there is no way to the peer.
+        // Port 0 would disable UDP encapsulation, without which the peer is unreachable.
         return Err(Errno(libc::EINVAL));
     }
     state.settings.peer_udp_port = Some(port);

@@ -9,7 +9,7 @@ use crate::abi::{Fields, Image};
 use crate::errno::{Errno, Result};
 use crate::socket::{Socket, State};
 
-/// Most algorithms in a list.
+/// Maximum number of algorithms in a list.
 const HMACS_LIMIT: usize = 8;
 /// Types of chunks that cannot be listed (RFC 6458, 8.3.2): INIT, INIT ACK, SHUTDOWN COMPLETE, AUTH.
 const NEVER: [u8; 4] = [1, 2, 14, 15];
@@ -50,7 +50,7 @@ fn set_supported(state: &mut State, value: Fields<'_>) -> Result<()> {
     Ok(())
 }
 
-/// `SCTP_AUTH_CHUNK`: later associations require authentication of this type of chunk as well.
+/// `SCTP_AUTH_CHUNK`: later associations also require authentication of this type of chunk.
 fn add_chunk(state: &mut State, value: Fields<'_>) -> Result<()> {
     let kind = *value.rest(0)?.first().ok_or(Errno(libc::EINVAL))?;
     if NEVER.contains(&kind) {
@@ -61,10 +61,10 @@ fn add_chunk(state: &mut State, value: Fields<'_>) -> Result<()> {
     Ok(())
 }
 
-/// `SCTP_HMAC_IDENT`: the algorithms that later associations offer, the preferred one first.
+/// `SCTP_HMAC_IDENT`: the algorithms that later associations offer, in order of preference.
 fn set_hmacs(state: &mut State, value: Fields<'_>) -> Result<()> {
     let count = usize::try_from(value.u32(0)?).map_err(|_| Errno(libc::EINVAL))?;
-    // No list is longer: there are fewer algorithms.
+    // There are fewer algorithms than this.
     if count > HMACS_LIMIT {
         return Err(Errno(libc::EINVAL));
     }
@@ -78,7 +78,7 @@ fn set_hmacs(state: &mut State, value: Fields<'_>) -> Result<()> {
     Ok(())
 }
 
-/// What happens to a shared key.
+/// A change of a shared key.
 #[derive(Clone, Copy)]
 enum Change<'a> {
     Set(&'a [u8]),
@@ -129,7 +129,7 @@ pub fn get(socket: &Socket, name: c_int, input: Fields<'_>) -> Result<Vec<u8>> {
         option::AUTH_SUPPORTED => {
             let (id, _) = assoc_value(input)?;
             let link = state.link(socket.style, id).ok().map(|(_, link)| link);
-            // Of an association: whether both ends have it.
+            // For an association: whether both ends support it.
             let on =
                 link.map_or(state.settings.authentication, |link| link.association.authenticates());
             Ok(assoc_value_image(input, u32::from(on)))

@@ -9,12 +9,12 @@ use crate::interpose::raw;
 use crate::process::Interface;
 use crate::socket::{Socket, Style};
 
-/// Of Linux 5.0, `asm-generic/socket.h`.
+/// Defined in `asm-generic/socket.h` since Linux 5.0.
 const SO_BINDTOIFINDEX: c_int = 62;
 
-/// Least buffer that a program can set, bytes: one message of 64 kB.
+/// Minimum buffer that a program can set, bytes: one message of 64 kB.
 const LEAST_BUFFER: u64 = 1 << 16;
-/// Largest buffer that a program can set, bytes.
+/// Maximum buffer that a program can set, bytes.
 const LARGEST_BUFFER: u64 = 256 << 20;
 
 fn buffer(value: Fields<'_>) -> Result<Option<u64>> {
@@ -50,12 +50,12 @@ pub fn set(socket: &Socket, name: c_int, value: Fields<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Restricts the socket to an interface. The kernel finds it, and says whether the program may use it: the descriptor is bound
-/// too, where that has no effect.
+/// Restricts the socket to an interface. The kernel looks it up and checks that the program may use it: the
+/// descriptor is bound too, which has no other effect.
 fn bind_to_device(socket: &Socket, name: c_int, value: &[u8]) -> Result<()> {
     let fd = socket.pair.near();
     let state = &mut *socket.lock();
-    // Its UDP sockets stay where they are.
+    // Its UDP sockets cannot be bound again.
     if state.listening.is_some() || !state.links.is_empty() {
         return Err(Errno(libc::EOPNOTSUPP));
     }
@@ -69,7 +69,7 @@ fn bind_to_device(socket: &Socket, name: c_int, value: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// The name of the interface that the socket is bound to.
+/// The name of the interface to which the socket is bound.
 fn bound_device(interface: Option<&Interface>, room: usize) -> Result<Vec<u8>> {
     let Some(interface) = interface else { return Ok(Vec::new()) };
     if room < libc::IFNAMSIZ {

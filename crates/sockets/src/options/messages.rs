@@ -1,4 +1,4 @@
-//! Options about messages that each association has for itself: how they are sent unless they say so themselves.
+//! Options about messages that each association has separately, such as default parameters for sending.
 
 use libc::c_int;
 
@@ -9,18 +9,19 @@ use crate::abi::{Fields, Image};
 use crate::errno::{Errno, Result};
 use crate::socket::{MessageSettings, Socket, State, Style};
 
-/// Places of the association's identifier in `struct sctp_sndrcvinfo` and in `struct sctp_sndinfo`, bytes.
+/// Offsets of the association's identifier in `struct sctp_sndrcvinfo` and in `struct sctp_sndinfo`,
+/// bytes.
 const ID_IN_SNDRCV: usize = 28;
 const ID_IN_SNDINFO: usize = 12;
 
-/// Minimum values of SCTP_MAXSEG, bytes. As in Linux: what fits into a packet of 512 B with the headers of IP, SCTP and one DATA
-/// chunk.
+/// Minimum values of SCTP_MAXSEG, bytes. As in Linux: the payload of a 512-byte packet with the headers of IP, SCTP
+/// and one DATA chunk.
 const LEAST_IPV4: u32 = 512 - 20 - 12 - 16;
 const LEAST_IPV6: u32 = 512 - 40 - 12 - 16;
-/// Its largest value, bytes: the largest chunk without its header.
+/// Maximum value of SCTP_MAXSEG, bytes: the largest chunk without its header.
 const LARGEST: u32 = 65_532 - 16;
 
-/// Sets one of the options, of one association, of all, or of those that the socket will have (RFC 6458, 7.2).
+/// Sets one of the options for one association, for all, or for later ones of the socket (RFC 6458, 7.2).
 pub fn set(socket: &Socket, name: c_int, value: Fields<'_>) -> Result<()> {
     let state = &mut *socket.lock();
     match name {
@@ -61,7 +62,7 @@ pub fn set(socket: &Socket, name: c_int, value: Fields<'_>) -> Result<()> {
     }
 }
 
-/// The stream must be one of each association that exists.
+/// Checks that the stream exists in each present association.
 fn check_stream(socket: &Socket, state: &State, info: &SendInfo) -> Result<()> {
     let links = scope(socket, state, info.association)?.links;
     let known = links.iter().all(|id| info.stream < state.links[id].streams());
@@ -86,7 +87,7 @@ pub(super) fn change(
     Ok(())
 }
 
-/// The settings of an association, or those that the socket will give to associations.
+/// The settings of an association, or those for later associations of the socket.
 pub(super) fn of(socket: &Socket, state: &State, id: i32) -> Result<MessageSettings> {
     let future = socket.style == Style::OneToOne || id == association::FUTURE;
     let link = match socket.style {

@@ -30,7 +30,7 @@ use crate::socket::{Attempted, Socket, State, Stop, Style};
 /// Sets an option.
 ///
 /// # Errors
-/// `ENOPROTOOPT` if the option is unknown, `EINVAL` if the value is unusable, and the errors of what the option does.
+/// `ENOPROTOOPT` if the option is unknown, `EINVAL` if the value is invalid, and the errors of the option's effect.
 pub fn set(socket: &Arc<Socket>, level: c_int, name: c_int, value: Fields<'_>) -> Attempted<()> {
     match level {
         number::SCTP => {}
@@ -83,12 +83,12 @@ pub fn set(socket: &Arc<Socket>, level: c_int, name: c_int, value: Fields<'_>) -
     }?)
 }
 
-/// What `getsockopt` gives to the program.
+/// Result of `getsockopt`.
 pub struct Answer {
     /// The bytes of the value.
     pub value: Vec<u8>,
-    /// Why the call has no result although there is a value: the identifier of an association that is being opened comes
-    /// with `EINPROGRESS`, or before the call waits.
+    /// Why the call has no result yet although there is a value. The identifier of an association that is being
+    /// opened is returned with `EINPROGRESS`, or before the call waits.
     pub stop: Option<Stop>,
 }
 
@@ -152,17 +152,17 @@ pub fn get(socket: &Arc<Socket>, level: c_int, name: c_int, input: Fields<'_>) -
         option::EVENTS | option::EVENT => subscriptions::get(socket, name, input),
         _ => sending::get(socket, name, input),
     }?;
-    // Like the kernel, which never gives a part of an answer to these.
+    // For other options the kernel never returns part of a value.
     if value.len() > input.0.len() && !SHORTENED.contains(&name) {
         return Err(Errno(libc::EINVAL));
     }
     Ok(value.into())
 }
 
-/// Options of which a program may ask for the beginning: their structures have grown.
+/// Options whose structures have grown: a program may request only their beginning.
 const SHORTENED: [c_int; 2] = [option::EVENTS, option::PEER_ADDR_PARAMS];
 
-/// What an option concerns: the settings for later associations, and present ones.
+/// What an option applies to: the settings for later associations, and present associations.
 struct Scope {
     settings: bool,
     links: Vec<i32>,
@@ -185,13 +185,13 @@ fn scope(socket: &Socket, state: &State, id: i32) -> Result<Scope> {
     })
 }
 
-/// Extensions are offered when an association begins.
+/// Checks that no association exists: extensions are offered when an association begins.
 fn only_before_associations(state: &State) -> Result<()> {
     let begun = !state.links.is_empty() || state.listening.is_some();
     if begun { Err(Errno(libc::EINVAL)) } else { Ok(()) }
 }
 
-/// The association of `struct sctp_assoc_value`, and the value. A program may also pass the value alone.
+/// The association and value of `struct sctp_assoc_value`. A program may also pass only the value.
 fn assoc_value(value: Fields<'_>) -> Result<(i32, u32)> {
     match value.u32(4) {
         Ok(number) => Ok((value.i32(0)?, number)),
@@ -199,7 +199,7 @@ fn assoc_value(value: Fields<'_>) -> Result<(i32, u32)> {
     }
 }
 
-/// The answer in the same form as the program's buffer: `struct sctp_assoc_value`, or the value alone.
+/// A value in the form of the program's buffer: `struct sctp_assoc_value`, or only the value.
 fn assoc_value_image(input: Fields<'_>, number: u32) -> Vec<u8> {
     match (input.i32(0), input.u32(4)) {
         (Ok(id), Ok(_)) => Image::new().i32(id).u32(number).finish(),
@@ -225,7 +225,7 @@ mod tests {
         crate::interpose::raw::close(fd);
     }
 
-    /// Mostly short, and mostly of small numbers.
+    /// Values are mostly short, with mostly small numbers.
     fn bytes() -> impl Strategy<Value = Vec<u8>> {
         let byte = || prop_oneof![Just(0), Just(1), any::<u8>()];
         let short = proptest::collection::vec(byte(), 0..20);
@@ -233,7 +233,7 @@ mod tests {
     }
 
     proptest! {
-        // A hundred names, and a few bytes of each value matter.
+        // There are a hundred names, and a few bytes of each value matter.
         #![proptest_config(ProptestConfig::with_cases(1500))]
 
         #[test]
@@ -264,7 +264,7 @@ mod tests {
         #[test]
         #[cfg_attr(miri, ignore = "makes system calls that Miri does not know")]
         fn what_an_option_shows_can_be_set_again(many: bool, name in 0..140) {
-            // These show what is, not what is wanted.
+            // These report the current state and not the last value that was set.
             let shows = [option::STATUS, option::GET_PEER_ADDR_INFO, option::PR_SUPPORTED];
             prop_assume!(!ACTIONS.contains(&name) && !shows.contains(&name));
             let made = socket(if many { Style::OneToMany } else { Style::OneToOne });

@@ -45,7 +45,7 @@ pub fn defaults() -> Parameters {
     })
 }
 
-/// Changes parameters of an association or of those that the socket will have.
+/// Changes parameters of an association, or those for later associations of the socket.
 pub(super) fn change(
     socket: &Socket,
     state: &mut State,
@@ -72,7 +72,7 @@ pub(super) fn change(
     Ok(())
 }
 
-/// The parameters of an association, or those that the socket will give to associations.
+/// The parameters of an association, or those for later associations of the socket.
 pub(super) fn of(socket: &Socket, state: &State, id: i32) -> Result<Parameters> {
     let scope = scope(socket, state, id)?;
     let link = scope.links.first().and_then(|id| state.links.get(id));
@@ -105,13 +105,14 @@ pub fn set(socket: &Socket, name: c_int, value: Fields<'_>) -> Result<()> {
     change(socket, state, id, &changes)
 }
 
-/// `struct sctp_sack_info`, or the older `struct sctp_assoc_value` with the delay, in which 0 disables the delay as in the
-/// kernel.
+/// `struct sctp_sack_info`, or the older `struct sctp_assoc_value` with the delay. In the latter, 0 disables the
+/// delay, as in the kernel.
 fn sack_info(socket: &Socket, state: &State, value: Fields<'_>) -> Result<(i32, Overrides)> {
     let (id, delay) = (value.i32(0)?, value.u32(4)?);
     let every = value.u32(8).unwrap_or(u32::from(delay == 0));
     let now = of(socket, state, id)?;
-    // RFC 6458, 8.1.19: a frequency of 1 disables the delay; a value of 0 keeps what there is.
+    // RFC 6458, 8.1.19: a frequency of 1 disables the delay; a value of 0 leaves the setting
+    // unchanged.
     let sack_every_packets = positive(every).or(enabling(&now).filter(|_| delay > 0));
     Ok((id, Overrides { sack_delay: ms(delay), sack_every_packets, ..Overrides::default() }))
 }
@@ -121,7 +122,8 @@ pub(super) const fn delays_sacks(parameters: &Parameters) -> bool {
     parameters.sack_every_packets != 1
 }
 
-/// Packets per SACK with which SACKs are delayed again; none: they are.
+/// Packets per SACK to set when a program enables delayed SACKs. `None` if they are enabled
+/// already.
 pub(super) fn enabling(parameters: &Parameters) -> Option<u32> {
     (!delays_sacks(parameters)).then(|| defaults().sack_every_packets)
 }
@@ -164,7 +166,7 @@ pub fn get(socket: &Socket, name: c_int, input: Fields<'_>) -> Result<Vec<u8>> {
     .finish())
 }
 
-/// `struct sctp_paddrthlds`: thresholds of failure of one path, or of all (RFC 7829, 7.1).
+/// `struct sctp_paddrthlds`: failure thresholds of one path, or of all (RFC 7829, 7.1).
 fn set_thresholds(socket: &Socket, state: &mut State, value: Fields<'_>) -> Result<()> {
     let (id, address) = (value.i32(0)?, address_at(value, 8)?);
     let at = 8 + STORAGE_LEN;
@@ -181,7 +183,7 @@ fn set_thresholds(socket: &Socket, state: &mut State, value: Fields<'_>) -> Resu
     let changes =
         Overrides { path_max_retrans: most, potentially_failed: doubted, ..Overrides::default() };
     change(socket, state, id, &changes)?;
-    // What was set for single paths no longer applies.
+    // Settings of single paths no longer apply.
     for link in scope(socket, state, id)?.links.iter().filter_map(|id| state.links.get(id)) {
         for path in 0..link.association.paths().len() {
             if most.is_some() {

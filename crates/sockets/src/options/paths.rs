@@ -28,10 +28,10 @@ mod flag {
 
 const SACKDELAY: u32 = flag::SACKDELAY_ENABLE | flag::SACKDELAY_DISABLE;
 
-/// Path MTU of associations without discovery for which the program names none, bytes.
+/// Path MTU of associations without discovery if the program does not set one, bytes.
 const DEFAULT_MTU: u32 = 1500;
 
-/// Whether a program may fix the path MTU so, bytes; 0: to the default.
+/// Whether a program may set this path MTU, bytes. 0 selects the default.
 const fn is_mtu(bytes: u32) -> bool {
     bytes == 0 || bytes >= LEAST_MTU && bytes <= u16::MAX as u32
 }
@@ -54,7 +54,7 @@ impl PathParameters {
         let flags = value.u32(at + 14)?;
         let dscp = match flags & flag::DSCP {
             0 => None,
-            // As in the kernel, the field is the TOS byte or the traffic class.
+            // As in the kernel, the field contains the TOS byte or the traffic class.
             _ => Some(Dscp::of_field(value.u8(at + 22)?)),
         };
         let read = Self {
@@ -81,7 +81,7 @@ impl PathParameters {
         self.flags & flag != 0
     }
 
-    /// Whether HEARTBEATs are sent; none: as before.
+    /// Whether to send HEARTBEATs. `None` leaves the setting unchanged.
     const fn heartbeats(&self) -> Option<bool> {
         match self.flags & (flag::HB_ENABLE | flag::HB_DISABLE) {
             flag::HB_ENABLE => Some(true),
@@ -110,7 +110,7 @@ impl PathParameters {
         }
     }
 
-    /// Changes what later associations have.
+    /// Changes the settings for later associations.
     fn apply_to_settings(&self, settings: &mut SocketSettings) {
         settings.dscp = self.dscp.unwrap_or(settings.dscp);
         settings.heartbeats = self.heartbeats().unwrap_or(settings.heartbeats);
@@ -121,7 +121,7 @@ impl PathParameters {
         }
     }
 
-    /// What whole associations have; `now`: what they have so far.
+    /// Parameters that apply to entire associations. `now`: the current parameters.
     fn overrides(&self, now: &Parameters) -> Overrides {
         let sack_every_packets = match self.flags & SACKDELAY {
             flag::SACKDELAY_ENABLE => enabling(now),
@@ -138,7 +138,8 @@ impl PathParameters {
     }
 }
 
-/// The path to an address of a peer, and its association. As in the kernel, an address alone names its association.
+/// The path to an address of a peer, and its association. As in the kernel, an address without an identifier
+/// selects the association.
 ///
 /// # Errors
 /// `EINVAL` if the association has no such address.
@@ -155,7 +156,8 @@ pub(super) fn path_to<'a>(
     Ok((id, link, path))
 }
 
-/// Sets the parameters of one path, of all paths of an association, or of those that the socket will have.
+/// Sets the parameters of one path, of all paths of an association, or of later associations of the
+/// socket.
 pub fn set(socket: &Socket, value: Fields<'_>) -> Result<()> {
     let state = &mut *socket.lock();
     let wanted = PathParameters::read(value)?;
@@ -175,7 +177,7 @@ pub fn set(socket: &Socket, value: Fields<'_>) -> Result<()> {
     change(socket, state, wanted.id, &wanted.overrides(&now))
 }
 
-/// `struct sctp_paddrparams` of a path, of an association, or of those that the socket will have.
+/// `struct sctp_paddrparams` of a path, of an association, or of later associations of the socket.
 pub fn get(socket: &Socket, input: Fields<'_>) -> Result<Vec<u8>> {
     let state = &*socket.lock();
     let (given, address) = (input.i32(0)?, address_at(input, 4)?);

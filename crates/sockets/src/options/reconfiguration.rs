@@ -9,7 +9,7 @@ use crate::abi::number::{option, reconfiguration as flag};
 use crate::errno::{Errno, Result};
 use crate::socket::{Link, Socket};
 
-/// The error numbers are those of Linux, except that a peer without the extension gives `EOPNOTSUPP`.
+/// Linux's error numbers, except for `EOPNOTSUPP` if the peer does not support the extension.
 const fn errno_of(error: ReconfigurationError) -> Errno {
     Errno(match error {
         ReconfigurationError::NotSupported => libc::EOPNOTSUPP,
@@ -38,7 +38,8 @@ pub fn set(socket: &Socket, name: c_int, value: Fields<'_>) -> Result<()> {
     asked.map_err(errno_of)
 }
 
-/// `struct sctp_reset_streams`: an association, directions, and a list of streams; an empty list means all.
+/// `struct sctp_reset_streams`: an association, directions, and a list of streams. An empty list means all
+/// streams.
 fn reset_streams(link: &Link, value: Fields<'_>) -> Result<()> {
     let (flags, count) = (value.u16(4)?, usize::from(value.u16(6)?));
     let streams = (0..count).map(|at| value.u16(8 + 2 * at)).collect::<Result<Vec<u16>>>()?;
@@ -48,7 +49,7 @@ fn reset_streams(link: &Link, value: Fields<'_>) -> Result<()> {
         (false, true) => ResetDirection::Incoming,
         (false, false) => return Err(Errno(libc::EINVAL)),
     };
-    // The engine has more streams than the program has asked for.
+    // The engine has more streams than the program has requested.
     let outgoing = !matches!(direction, ResetDirection::Incoming);
     if outgoing && streams.iter().any(|stream| *stream >= link.streams()) {
         return Err(Errno(libc::EINVAL));
@@ -65,7 +66,7 @@ fn set_supported(socket: &Socket, value: Fields<'_>) -> Result<()> {
     Ok(())
 }
 
-/// `SCTP_ENABLE_STREAM_RESET`: which requests of the peer are performed.
+/// `SCTP_ENABLE_STREAM_RESET`: the kinds of requests of the peer that are performed.
 fn enable(socket: &Socket, value: Fields<'_>) -> Result<()> {
     let (id, bits) = assoc_value(value)?;
     let known = flag::ENABLE_STREAMS | flag::ENABLE_ASSOCIATION | flag::ENABLE_CHANGE;

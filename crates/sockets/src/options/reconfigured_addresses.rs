@@ -1,4 +1,4 @@
-//! Options about addresses that come and go while an association is used (RFC 5061; RFC 6458, 8.1.10, 8.1.23 and 8.3.4).
+//! Options about address changes during an association (RFC 5061; RFC 6458, 8.1.10, 8.1.23 and 8.3.4).
 
 use libc::c_int;
 use ropewalk_runtime::endpoint::AddressError;
@@ -10,7 +10,7 @@ use crate::abi::{Fields, Image};
 use crate::errno::{Errno, Result};
 use crate::socket::{Socket, State};
 
-/// The error numbers are those of Linux, as far as it has them.
+/// Linux's error numbers, where Linux has one.
 pub const fn errno_of(error: AddressError) -> Errno {
     Errno(match error {
         AddressError::NotSupported => libc::EOPNOTSUPP,
@@ -31,7 +31,7 @@ pub fn set(socket: &Socket, name: c_int, value: Fields<'_>) -> Result<()> {
     }
 }
 
-/// `SCTP_ASCONF_SUPPORTED`: whether later associations follow addresses.
+/// `SCTP_ASCONF_SUPPORTED`: whether later associations support address changes.
 fn set_supported(state: &mut State, value: Fields<'_>) -> Result<()> {
     let wanted = assoc_value(value)?.1 != 0;
     only_before_associations(state)?;
@@ -39,7 +39,7 @@ fn set_supported(state: &mut State, value: Fields<'_>) -> Result<()> {
     Ok(())
 }
 
-/// `SCTP_AUTO_ASCONF`: whether associations follow the addresses of interfaces. RFC 6458, 8.1.23: only those of sockets
+/// `SCTP_AUTO_ASCONF`: whether associations follow the addresses of interfaces. RFC 6458, 8.1.23: only for sockets
 /// that are bound to all addresses.
 fn set_following(state: &mut State, value: Fields<'_>) -> Result<()> {
     let wanted = value.i32(0)? != 0;
@@ -52,14 +52,16 @@ fn set_following(state: &mut State, value: Fields<'_>) -> Result<()> {
     Ok(())
 }
 
-/// `SCTP_SET_PEER_PRIMARY_ADDR`: the peer is asked to send to one of the own addresses first.
+/// `SCTP_SET_PEER_PRIMARY_ADDR`: asks the peer to use one of this end's addresses as its primary
+/// destination.
 fn ask_for_primary(socket: &Socket, state: &State, value: Fields<'_>) -> Result<()> {
     let address = address_at(value, 4)?.ok_or(Errno(libc::EINVAL))?;
     let (_, link) = state.link(socket.style, value.i32(0)?)?;
     link.association.request_primary(address.ip().to_canonical()).map_err(errno_of)
 }
 
-/// Gets `SCTP_AUTO_ASCONF`, or `SCTP_ASCONF_SUPPORTED`: of an association, whether both ends have it.
+/// Gets `SCTP_AUTO_ASCONF` or `SCTP_ASCONF_SUPPORTED`. For an association: whether both ends support
+/// it.
 pub fn get(socket: &Socket, name: c_int, input: Fields<'_>) -> Result<Vec<u8>> {
     let state = &*socket.lock();
     if name == option::AUTO_ASCONF {

@@ -1,4 +1,4 @@
-//! Options of a socket about messages: how they are sent and received.
+//! Options of a socket about sending and receiving messages.
 
 use libc::c_int;
 
@@ -8,7 +8,7 @@ use crate::abi::{Fields, Image};
 use crate::errno::{Errno, Result};
 use crate::socket::{Socket, SocketSettings, Style};
 
-/// Longest idle time of an association that can be set, seconds: a signed number in the program.
+/// Maximum idle time that a program can set, seconds: the program's type is signed.
 const AUTOCLOSE_LIMIT_S: u32 = i32::MAX as u32;
 
 fn on(value: Fields<'_>) -> Result<bool> {
@@ -30,12 +30,12 @@ pub fn set(socket: &Socket, name: c_int, value: Fields<'_>) -> Result<()> {
         option::RECVNXTINFO => on(value).map(|on| settings.next_info = on),
         option::ADAPTATION_LAYER => value.u32(0).map(|layer| settings.adaptation = Some(layer)),
         option::AUTOCLOSE => set_autoclose(socket.style, settings, value),
-        // RFC 6458, 8.1.27: one-to-one sockets only, and before they are bound.
+        // RFC 6458, 8.1.27: only for one-to-one sockets, and before they are bound.
         option::REUSE_PORT if socket.style == Style::OneToMany => Err(Errno(libc::EOPNOTSUPP)),
         option::REUSE_PORT if bound => Err(Errno(libc::EFAULT)),
         option::REUSE_PORT => value.i32(0).map(|number| settings.reuse[2] = number),
         option::FRAGMENT_INTERLEAVE => match value.i32(0)? {
-            // Parts of messages of an association alternate (level 2) only with I-DATA (RFC 8260).
+            // Parts of messages of one association alternate (level 2) only with I-DATA (RFC 8260).
             level @ 0..=2 => {
                 settings.fragment_interleave = level;
                 Ok(())
@@ -55,8 +55,8 @@ pub fn set(socket: &Socket, name: c_int, value: Fields<'_>) -> Result<()> {
     }
 }
 
-/// `SCTP_AUTOCLOSE`: after how many seconds without data later associations are shut down. RFC 6458, 8.1.8: of one-to-many
-/// sockets only.
+/// `SCTP_AUTOCLOSE`: the idle time in seconds after which later associations are shut down. RFC 6458, 8.1.8: only
+/// for one-to-many sockets.
 fn set_autoclose(style: Style, settings: &mut SocketSettings, value: Fields<'_>) -> Result<()> {
     if style == Style::OneToOne {
         return Err(Errno(libc::EOPNOTSUPP));
@@ -65,7 +65,8 @@ fn set_autoclose(style: Style, settings: &mut SocketSettings, value: Fields<'_>)
     Ok(())
 }
 
-/// Max.Init.Retransmits and RTO.Max (RFC 9260, 16), which apply until the program says otherwise.
+/// Max.Init.Retransmits and RTO.Max (RFC 9260, 16), which apply unless the program sets other
+/// values.
 const INIT_ATTEMPTS: u16 = 8;
 const INIT_TIMEOUT_MS: u16 = 60_000;
 

@@ -1,4 +1,4 @@
-//! Options that show the state of associations and paths.
+//! Options that report the state of associations and paths.
 
 use std::net::SocketAddr;
 
@@ -98,7 +98,8 @@ pub fn identifiers(socket: &Socket, name: c_int) -> Result<Vec<u8>> {
     Ok(state.links.keys().fold(image, |image, id| image.i32(*id)).finish())
 }
 
-/// Gets `struct sctp_prstatus`: how many messages of a stream or of an association were given up (RFC 7496, 4.3, 4.4).
+/// Gets `struct sctp_prstatus`: the number of abandoned messages of a stream or of an association (RFC 7496, 4.3,
+/// 4.4).
 pub fn abandoned(socket: &Socket, name: c_int, input: Fields<'_>) -> Result<Vec<u8>> {
     let (id, stream, number) = (input.i32(0)?, input.u16(4)?, input.u16(6)?);
     let policy = match number {

@@ -1,4 +1,4 @@
-//! Options about streams: interleaving of messages, and the order in which streams send (RFC 8260, 4.3). And NR-SACK, which
+//! Options about streams: interleaving of messages, and the stream scheduler (RFC 8260, 4.3). Also NR-SACK, which
 //! is offered in the same way.
 
 use libc::c_int;
@@ -10,8 +10,7 @@ use crate::abi::{Fields, Image};
 use crate::errno::{Errno, Result};
 use crate::socket::{STREAMS_LIMIT, Socket, State};
 
-/// The schedulers in the order of their numbers in `enum sctp_sched_type`. The kernel has no number for round robin per
-/// packet.
+/// The schedulers in the order of `enum sctp_sched_type`. The kernel has no number for round robin per packet.
 const SCHEDULERS: [StreamScheduler; 5] = [
     StreamScheduler::FirstCome,
     StreamScheduler::Priority,
@@ -36,8 +35,8 @@ pub fn set(socket: &Socket, name: c_int, value: Fields<'_>) -> Result<()> {
     }
 }
 
-/// RFC 8260, 4.3.1: it applies to later associations. Linux refuses it while messages are not interleaved on the way to the
-/// program either (SCTP_FRAGMENT_INTERLEAVE).
+/// RFC 8260, 4.3.1: the option applies to later associations. Linux refuses it unless messages may also be
+/// delivered interleaved to the program (SCTP_FRAGMENT_INTERLEAVE).
 fn set_interleaving(state: &mut State, value: Fields<'_>) -> Result<()> {
     let wanted = assoc_value(value)?.1 != 0;
     only_before_associations(state)?;
@@ -90,7 +89,7 @@ pub fn get(socket: &Socket, name: c_int, input: Fields<'_>) -> Result<Vec<u8>> {
         option::INTERLEAVING_SUPPORTED => {
             let (id, _) = assoc_value(input)?;
             let link = state.link(socket.style, id).ok().map(|(_, link)| link);
-            // Of an association: whether both ends have it.
+            // For an association: whether both ends support it.
             let on = link.map_or(settings.interleaving, |link| link.association.interleaves());
             Ok(assoc_value_image(input, u32::from(on)))
         }

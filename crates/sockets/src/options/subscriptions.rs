@@ -1,4 +1,4 @@
-//! Options about notifications: which ones come (RFC 6458, 6.2).
+//! Options that subscribe to notifications (RFC 6458, 6.2).
 
 use libc::c_int;
 

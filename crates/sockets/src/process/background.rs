@@ -1,5 +1,5 @@
-//! Processes that go to the background, by `daemon` or by hand: they fork, and the parent ends. The child does not have the
-//! sockets that have listened or connected before.
+//! Processes that go to the background, by `daemon` or by a fork after which the parent ends. The child does not
+//! have the sockets that have already listened or connected.
 
 use std::io::Write as _;
 use std::mem::MaybeUninit;
@@ -8,20 +8,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::current;
 use crate::real;
 
-/// Whether the last thing that happened to the sockets is that the process has forked.
+/// Whether the process has forked since the last use of a socket.
 static FORKED: AtomicBool = AtomicBool::new(false);
 
-/// The process has forked. `has_sockets`: sockets that the child does not have.
+/// Records a fork. `has_sockets`: whether there are sockets that the child does not have.
 pub fn note_fork(has_sockets: bool) {
     FORKED.store(has_sockets, Ordering::Relaxed);
 }
 
-/// A call has used a socket: the process continues.
+/// Records the use of a socket: the process continues.
 pub fn note_use() {
     FORKED.store(false, Ordering::Relaxed);
 }
 
-/// Says that a child lives on without the sockets of this process, which ends. Safe in signal handlers.
+/// Warns that a child continues without the sockets of this ending process. Safe in signal handlers.
 pub fn tell_of_sockets_left_behind() {
     if FORKED.load(Ordering::Relaxed) && current().is_current() && has_living_child() {
         note_use();
@@ -39,7 +39,7 @@ fn has_living_child() -> bool {
     }
 }
 
-/// Says what this process does, and what to do instead. Neither locks nor allocates.
+/// Prints a problem of this process and its solution. Neither locks nor allocates.
 pub fn tell(what: &str) {
     let mut line = [0_u8; 256];
     let mut rest = &mut line[..];

@@ -1,9 +1,10 @@
-//! What the library holds for its process: the descriptor table, the thread that drives the associations, and the
+//! State of the library in its process: the descriptor table, the thread that drives the associations, and the
 //! endpoints that they share.
 //!
-//! The thread exists in the parent only. If it has started before a fork, the child starts over: the sockets that it has
-//! inherited are replaced and refused ([`crate::inherited`]), and sockets that it makes itself work. If not, no socket has listened
-//! or connected yet, and the child keeps all of them, as daemons need that bind a port first.
+//! The thread exists in the parent only. If it has started before a fork, the child starts with a new state: the
+//! sockets that it has inherited are replaced and refused ([`crate::inherited`]), and new sockets work. If the
+//! thread has not started, no socket has listened or connected yet, and the child keeps all of them. Daemons that
+//! first bind a port need this.
 
 mod background;
 mod ports;
@@ -49,7 +50,7 @@ pub struct Process {
 static CURRENT: AtomicPtr<Process> = AtomicPtr::new(std::ptr::null_mut());
 static START: Once = Once::new();
 
-/// Locks whatever happened to other holders.
+/// Locks a mutex, even if another holder has panicked.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -85,8 +86,8 @@ impl Process {
         CURRENT.store(Box::into_raw(Box::new(self)), Ordering::Release);
     }
 
-    /// Whether the caller is this process. A child of `vfork` shares the memory of its parent until it executes another
-    /// program, and runs no handler of forks. What it does to its descriptors does not concern the parent's sockets.
+    /// Whether the caller is this process. A child of `vfork` shares the memory of its parent until it executes
+    /// another program, and runs no fork handlers. Its actions on descriptors do not affect the parent's sockets.
     pub fn is_current(&self) -> bool {
         self.id.load(Ordering::Relaxed) == std::process::id()
     }
@@ -99,7 +100,7 @@ impl Process {
     /// The runtime of the thread that drives the associations. Starts the thread.
     ///
     /// # Errors
-    /// As the system says: no more threads or descriptors.
+    /// Errors of the system, for example if there are no more threads or descriptors.
     pub fn reactor(&self) -> Result<Handle> {
         let mut reactor = lock(&self.reactor);
         match &*reactor {
@@ -113,7 +114,7 @@ impl Process {
         &self.services
     }
 
-    /// The SCTP ports that its sockets are bound to.
+    /// The SCTP ports to which its sockets are bound.
     const fn ports(&self) -> &Mutex<Ports> {
         &self.ports
     }
@@ -123,12 +124,12 @@ impl Process {
         lock(&self.table).find(fd)
     }
 
-    /// Enters a descriptor of a socket.
+    /// Adds a descriptor of a socket.
     pub fn insert(&self, fd: i32, socket: Arc<Socket>) {
         lock(&self.table).insert(fd, socket);
     }
 
-    /// Enters a descriptor of a socket that belongs to another process or program.
+    /// Adds a descriptor of a socket that belongs to another process or program.
     pub fn insert_inherited(&self, fd: i32) {
         lock(&self.table).insert_inherited(fd);
     }
@@ -138,7 +139,7 @@ impl Process {
         lock(&self.table).remove(fd)
     }
 
-    /// Whether another process may continue this one: no socket has listened or connected.
+    /// Checks that another process may continue this one: no socket has listened or connected.
     ///
     /// # Errors
     /// `EOPNOTSUPP`. The reason goes to standard error.
@@ -160,7 +161,7 @@ impl Process {
     }
 }
 
-/// What the thread that forks holds meanwhile, so that the child finds it in order.
+/// Locks that the forking thread holds during the fork, so that the child finds a consistent state.
 struct Held {
     table: MutexGuard<'static, Table>,
     reactor: MutexGuard<'static, Option<Handle>>,
@@ -185,8 +186,8 @@ extern "C" fn after_fork() {
     }
 }
 
-/// Once the thread has started, the parent's state is never used again: its locks may be held by threads that the child
-/// does not have.
+/// After the thread has started, the child must not use the parent's state: its locks may be held by threads that
+/// do not exist in the child.
 extern "C" fn in_child() {
     note_use();
     let held = HELD.with(|held| held.take());

@@ -1,9 +1,10 @@
-//! The SCTP ports that sockets of this process are bound to, and which sockets may share one: as Linux decides it
-//! (`net/sctp/socket.c`: `sctp_get_port_local`; `net/sctp/input.c`: `__sctp_hash_endpoint`).
+//! The SCTP ports to which sockets of this process are bound, and the rules by which sockets may share one. The
+//! rules are those of Linux (`net/sctp/socket.c`: `sctp_get_port_local`; `net/sctp/input.c`:
+//! `__sctp_hash_endpoint`).
 //!
-//! Two sockets conflict at a port if an address of one is an address of the other, or if one of them is bound to the
-//! unspecified address. IPv4 and IPv6 addresses do not conflict if the IPv6 socket has `IPV6_V6ONLY`, and neither do sockets that are
-//! bound to different interfaces (`SO_BINDTODEVICE`). Two exceptions:
+//! Two sockets conflict at a port if they have an address in common, or if one of them is bound to the unspecified
+//! address. IPv4 and IPv6 addresses do not conflict if the IPv6 socket has `IPV6_V6ONLY`. Sockets that are bound to
+//! different interfaces (`SO_BINDTODEVICE`) do not conflict. There are two exceptions:
 //!
 //! - Both have `SO_REUSEADDR` or `SCTP_REUSE_PORT`, and neither listens (RFC 6458, 8.1.27: one socket at a time listens).
 //! - Both have `SO_REUSEPORT`. Such sockets listen at the same addresses and share the associations.
@@ -18,7 +19,7 @@ use crate::errno::{Errno, Result};
 /// Client ports: the dynamic range of RFC 6335, 6.
 const DYNAMIC_FROM: u16 = 49_152;
 
-/// What decides whether a socket may share its port.
+/// Options that decide whether a socket may share its port.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Sharing {
     /// Whether it is an IPv6 socket.
@@ -29,36 +30,36 @@ pub struct Sharing {
     pub reuse_address: bool,
     /// `SO_REUSEPORT`.
     pub reuse_port: bool,
-    /// Number of the interface that it is bound to; 0: none.
+    /// Number of the interface that it is bound to. 0 for none.
     pub interface: u32,
 }
 
 impl Sharing {
-    /// Whether an interface is used by both sockets.
+    /// Whether the sockets have an interface in common.
     const fn meets(self, other: Self) -> bool {
         self.interface == 0 || other.interface == 0 || self.interface == other.interface
     }
 }
 
-/// A socket at a port.
+/// A socket that is bound to a port.
 #[derive(Debug)]
 struct Owner {
     sharing: Sharing,
     listens: bool,
-    /// In the order in which they were bound. The unspecified address stands for all addresses of its family, or of both.
+    /// In the order of binding. The unspecified address stands for all addresses of its family, or of both.
     addresses: Vec<IpAddr>,
 }
 
 impl Owner {
     /// Whether an address of this socket conflicts with `address`, which `other` binds or has bound.
     fn conflicts(&self, address: IpAddr, other: Sharing) -> bool {
-        // The kernel lets an IPv6 socket decide, if one is concerned.
+        // If an IPv6 socket is involved, its setting decides, as in the kernel.
         let decides = if self.sharing.ipv6 || !other.ipv6 { self.sharing } else { other };
         self.sharing.meets(other)
             && self.addresses.iter().any(|own| overlap(decides, *own, address))
     }
 
-    /// Whether a socket with `SO_REUSEPORT` that begins to listen joins the sockets of this one. None: neither, because their
+    /// Whether a socket with `SO_REUSEPORT` that starts to listen joins the group of this one. It does not if their
     /// addresses differ.
     ///
     /// # Errors
@@ -85,15 +86,15 @@ fn overlap(decides: Sharing, one: IpAddr, other: IpAddr) -> bool {
 #[derive(Debug, Default)]
 struct Port {
     owners: BTreeMap<u64, Owner>,
-    /// Whether all sockets had [`Sharing::reuse_address`] and did not listen when they were bound. The kernel compares no
-    /// addresses then.
+    /// Whether all sockets had [`Sharing::reuse_address`] and did not listen when they were bound. In that case the
+    /// kernel does not compare addresses.
     all_reuse_address: bool,
     /// The same for [`Sharing::reuse_port`].
     all_reuse_port: bool,
 }
 
 impl Port {
-    /// Whether a socket may be at `address`.
+    /// Whether a socket may bind `address`.
     fn admits(&self, id: u64, sharing: Sharing, listens: bool, address: IpAddr) -> bool {
         if self.all_reuse_address && sharing.reuse_address && !listens
             || self.all_reuse_port && sharing.reuse_port
@@ -108,7 +109,7 @@ impl Port {
         others.all(|(_, other)| may_share(other) || !other.conflicts(address, sharing))
     }
 
-    /// Notes that a socket was admitted.
+    /// Records an admitted socket.
     fn note(&mut self, sharing: Sharing, listens: bool) {
         let first = self.owners.is_empty();
         let reuses = sharing.reuse_address && !listens;
@@ -117,15 +118,15 @@ impl Port {
     }
 }
 
-/// All ports in use, with the sockets by number.
+/// All ports in use, with their sockets by number.
 #[derive(Debug, Default)]
 pub struct Ports(BTreeMap<u16, Port>);
 
 impl Ports {
-    /// Binds a socket to an address at a port; it may have addresses there already.
+    /// Binds a socket to an address at a port. It may already have other addresses there.
     ///
     /// # Errors
-    /// `EINVAL` if it has the address already, `EADDRINUSE` if another socket has it.
+    /// `EINVAL` if it already has the address, `EADDRINUSE` if another socket has it.
     fn bind(&mut self, id: u64, port: u16, sharing: Sharing, address: IpAddr) -> Result<()> {
         let found = self.0.entry(port).or_default();
         let own = found.owners.get(&id);
@@ -147,10 +148,11 @@ impl Ports {
         Ok(())
     }
 
-    /// A socket begins to listen. The kernel compares the address that was bound last.
+    /// Called when a socket starts to listen. The kernel compares the address that was bound last.
     ///
     /// # Errors
-    /// `EADDRINUSE` if another socket has the address, `EEXIST` if sockets with `SO_REUSEPORT` share only some addresses.
+    /// `EADDRINUSE` if another socket has the address, `EEXIST` if sockets with `SO_REUSEPORT` share only some
+    /// addresses.
     fn listen(&mut self, id: u64, port: u16) -> Result<()> {
         let found = self.0.get_mut(&port).ok_or(Errno(libc::EINVAL))?;
         let own = found.owners.get(&id).ok_or(Errno(libc::EINVAL))?;
@@ -163,7 +165,7 @@ impl Ports {
             let listening = found.owners.iter().filter(|(other, owner)| {
                 **other != id && owner.listens && owner.sharing.reuse_port
             });
-            // The kernel looks at the newest first, and stops at a group that the socket joins.
+            // The kernel visits the newest first, and stops at a group that the socket joins.
             for (_, other) in listening.rev() {
                 if other.is_joined_by(own)? {
                     break;
@@ -181,12 +183,14 @@ impl Ports {
         let Some(found) = self.0.get_mut(&port) else { return };
         let Some(own) = found.owners.get_mut(&id) else { return };
         own.listens = false;
-        // The kernel forgets here that others do not share, and then lets the socket bind their addresses. This does not.
+        // At this point the kernel forgets that other sockets do not share, and later lets the socket bind their
+        // addresses. This implementation does not.
         let shares = |owner: &Owner| owner.sharing.reuse_address && !owner.listens;
         found.all_reuse_address |= found.owners.values().all(shares);
     }
 
-    /// Gives another socket the addresses of a socket: it takes over one of its associations.
+    /// Copies the addresses of a socket to another socket, which takes over one of its
+    /// associations.
     fn inherit(&mut self, from: u64, to: u64, port: u16) {
         let Some(found) = self.0.get_mut(&port) else { return };
         let Some(Owner { sharing, addresses, .. }) = found.owners.get(&from) else { return };
@@ -209,10 +213,10 @@ impl Ports {
         }
     }
 
-    /// A random port that no socket of this process has. RFC 6056, 3.3.1.
+    /// A random port that no socket of this process uses (RFC 6056, 3.3.1).
     ///
     /// # Errors
-    /// `EIO` if the system provides no random numbers, `EADDRINUSE` if there is none.
+    /// `EIO` if the system provides no random numbers, `EADDRINUSE` if all ports are in use.
     fn draw(&self) -> Result<u16> {
         let count = u32::from(u16::MAX - DYNAMIC_FROM) + 1;
         let drawn = getrandom::u32().map_err(|_| Errno(libc::EIO))? % count;
@@ -222,22 +226,24 @@ impl Ports {
     }
 }
 
-/// A socket's claim to its SCTP port. It ends when it is dropped.
+/// A socket's claim to its SCTP port. Dropping it releases the port.
 #[derive(Debug)]
 pub struct Claim {
     id: u64,
     port: u16,
 }
 
-/// Numbers of claims. They go on in a child process, which starts with no ports of its parent once the parent has used them.
+/// Number of the next claim. A child process continues the sequence. It starts without its parent's ports once the
+/// parent has used them.
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
 impl Claim {
-    /// Binds a socket to addresses at a port; 0: any free one. No address: the unspecified one of the socket's family.
+    /// Binds a socket to addresses at a port. Port 0 selects any free port. Without addresses, binds the
+    /// unspecified address of the socket's family.
     ///
     /// # Errors
-    /// `EADDRINUSE` if another socket has one of the addresses, `EINVAL` if an address comes twice, and `EIO` if the system
-    /// provides no random numbers.
+    /// `EADDRINUSE` if another socket has one of the addresses, `EINVAL` if an address is repeated, and `EIO` if
+    /// the system provides no random numbers.
     pub fn bind(port: u16, sharing: Sharing, addresses: &[IpAddr]) -> Result<Self> {
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
         let ports = &mut *lock(current().ports());
@@ -256,7 +262,7 @@ impl Claim {
         self.port
     }
 
-    /// Binds the socket to more addresses, or to none of them.
+    /// Binds the socket to all of these addresses, or to none of them if one fails.
     ///
     /// # Errors
     /// As [`Claim::bind`].
@@ -271,26 +277,26 @@ impl Claim {
         Ok(())
     }
 
-    /// Gives up addresses.
+    /// Releases addresses.
     pub fn remove(&self, addresses: &[IpAddr]) {
         lock(current().ports()).unbind(self.id, self.port, addresses);
     }
 
-    /// The socket begins to listen.
+    /// Called when the socket starts to listen.
     ///
     /// # Errors
-    /// `EADDRINUSE` if another socket that listens has its address, `EEXIST` if sockets with `SO_REUSEPORT` share only some
-    /// addresses.
+    /// `EADDRINUSE` if another listening socket has its address, `EEXIST` if sockets with `SO_REUSEPORT` share only
+    /// some addresses.
     pub fn listen(&self) -> Result<()> {
         lock(current().ports()).listen(self.id, self.port)
     }
 
-    /// The socket listens no more.
+    /// Called when the socket stops listening.
     pub fn stop_listening(&self) {
         lock(current().ports()).stop_listening(self.id, self.port);
     }
 
-    /// Follows options that the program has changed.
+    /// Applies options that the program has changed.
     pub fn set_sharing(&self, sharing: Sharing) {
         let ports = &mut *lock(current().ports());
         let own = ports.0.get_mut(&self.port).and_then(|found| found.owners.get_mut(&self.id));

@@ -1,4 +1,4 @@
-//! Tests of which sockets share an SCTP port.
+//! Tests of the rules by which sockets share an SCTP port.
 
 use proptest::prelude::*;
 
@@ -6,8 +6,8 @@ use super::*;
 
 const PORT: u16 = 5000;
 
-/// A socket as the tables name it: `4`, `6`, or `6o` with `IPV6_V6ONLY`, then `a` for `SO_REUSEADDR` or `SCTP_REUSE_PORT` and
-/// `p` for `SO_REUSEPORT`, then the interface after `@`.
+/// Parses the notation of the tables: `4`, `6`, or `6o` with `IPV6_V6ONLY`, then `a` for `SO_REUSEADDR` or
+/// `SCTP_REUSE_PORT` and `p` for `SO_REUSEPORT`, then the interface after `@`.
 fn sharing(text: &str) -> Sharing {
     Sharing {
         ipv6: text.starts_with('6'),
@@ -18,8 +18,8 @@ fn sharing(text: &str) -> Sharing {
     }
 }
 
-/// Performs steps such as `A listen`, `A closed`, or `A accepts B`, or an address that a socket binds: `A 127.0.0.1`. Returns
-/// the errors, by the number of the step.
+/// Performs steps such as `A listen`, `A close`, or `A accepts B`. A step with an address, such as `A 127.0.0.1`,
+/// binds it. Returns the errors with the index of their step.
 fn errors(sockets: &[(&str, &str)], steps: &[&str]) -> Vec<(usize, i32)> {
     let mut ports = Ports::default();
     let id = |name: &str| u64::from(name.as_bytes()[0]);
@@ -53,8 +53,8 @@ fn errors(sockets: &[(&str, &str)], steps: &[&str]) -> Vec<(usize, i32)> {
 
 const IN_USE: i32 = libc::EADDRINUSE;
 
-/// A table of two sockets, the address of each, and whether the second one may bind it. Each line follows from the functions of
-/// the kernel that [the module](super) names.
+/// A table of two sockets with one address each, and whether the second one may bind its address. The lines follow
+/// from the kernel functions that [the module](super) names.
 #[test]
 fn two_sockets_share_a_port_where_linux_lets_them() {
     let one = "127.0.0.1";
@@ -77,12 +77,12 @@ fn two_sockets_share_a_port_where_linux_lets_them() {
         ("6o", "::", "6o", "::", false),
         ("6o", "::", "6", "::", false),
         ("6", "::", "6o", "::", false),
-        // An IPv6 socket has the IPv4 addresses as well.
+        // An IPv6 socket also uses the IPv4 addresses.
         ("6", "::", "4", "0.0.0.0", false),
         ("4", "0.0.0.0", "6", "::", false),
         ("6", "::", "4", one, false),
         ("4", one, "6", "::", false),
-        // Any unspecified address meets any address, whatever its family.
+        // An unspecified address conflicts with any address of either family.
         ("4", "0.0.0.0", "6", "::1", false),
         ("6", "::1", "4", "0.0.0.0", false),
         ("6", "::1", "4", one, true),
@@ -124,7 +124,7 @@ fn two_sockets_share_a_port_where_linux_lets_them() {
     }
 }
 
-/// Sockets, what they do, and which steps fail.
+/// Sockets, their steps, and the steps that fail.
 type Case<'a> = (&'a [(&'a str, &'a str)], &'a [&'a str], &'a [(usize, i32)]);
 
 #[test]
@@ -151,15 +151,15 @@ fn sockets_listen_at_a_shared_port_where_linux_lets_them() {
             &[(5, libc::EEXIST)],
         ),
         (&both("4p"), &[a, "A listen", "B 127.0.0.2", "B listen"], &[]),
-        // An address of a socket's own.
+        // The socket already has the address.
         (&[("A", "4")], &[a, a], &[(1, INVALID)]),
         (&[("A", "4a")], &[a, a], &[(1, INVALID)]),
         (&[("A", "4")], &["A 0.0.0.0", a], &[(1, INVALID)]),
         (&[("A", "4")], &[a, "A 0.0.0.0"], &[(1, INVALID)]),
         (&[("A", "6")], &["A ::1", a, "A listen"], &[]),
-        // A further address is compared as the first one is.
+        // Further addresses are compared in the same way as the first one.
         (&both("4"), &[a, "B 127.0.0.2", "B 127.0.0.1", "B listen"], &[(2, IN_USE)]),
-        // The socket of an association has the addresses of the one that listened.
+        // The socket of an association has the addresses of the listening socket.
         (&both("4"), &[a, "A listen", "A accepts C", "A close", b], &[(4, IN_USE)]),
         (&both("4"), &[a, "A listen", "A accepts C", "A close", "C close", b], &[]),
         (&both("4a"), &[a, "A listen", "A accepts C", "A close", b, "B listen"], &[]),
@@ -192,7 +192,7 @@ fn any_address() -> impl Strategy<Value = IpAddr> {
 }
 
 proptest! {
-    /// Whatever sockets ask for: two of them have an address in common only if both share it.
+    /// For any sequence of requests, two sockets have an address in common only if both share it.
     #[test]
     fn no_two_sockets_have_an_address_that_they_do_not_share(
         sockets in proptest::collection::vec(any_sharing(), 4),
@@ -212,7 +212,7 @@ proptest! {
             let Some(found) = ports.0.get(&PORT) else { continue };
             for (one, a) in &found.owners {
                 for (_, b) in found.owners.range(one + 1..) {
-                    // Whichever was bound first.
+                    // Checked in both orders of binding.
                     let common = b.addresses.iter().any(|ip| a.conflicts(*ip, b.sharing))
                         && a.addresses.iter().any(|ip| b.conflicts(*ip, a.sharing));
                     let both = |has: fn(&Sharing) -> bool| has(&a.sharing) && has(&b.sharing);

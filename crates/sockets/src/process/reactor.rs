@@ -18,8 +18,8 @@ pub fn start() -> Result<Handle> {
     Ok(handle)
 }
 
-/// Longest wait of a process that exits for SHUTDOWN COMPLETE. Until then, the SHUTDOWN ACK is repeated after 1, 3 and 7 s
-/// (RFC 9260, 15: RTO.Initial), and in answer to each repeated SHUTDOWN of the peer.
+/// Maximum time that an exiting process waits for SHUTDOWN COMPLETE. Until then, the SHUTDOWN ACK is retransmitted
+/// after 1, 3 and 7 s (RFC 9260, 15: RTO.Initial), and in response to each repeated SHUTDOWN of the peer.
 const SHUTDOWN_COMPLETE_LIMIT: Duration = Duration::from_millis(7500);
 
 /// The phases of closing an association.
@@ -31,8 +31,8 @@ pub enum Phase {
     Data,
     /// The peer has not acknowledged the SHUTDOWN.
     Shutdown,
-    /// Both ends have acknowledged all data, and the peer has not confirmed the SHUTDOWN ACK. Nothing is lost here if it never
-    /// does: it may have ended, and its SHUTDOWN COMPLETE may be lost.
+    /// Both ends have acknowledged all data, and the peer has not confirmed the SHUTDOWN ACK. A missing
+    /// confirmation loses no data: the peer may have ended, and its SHUTDOWN COMPLETE may be lost.
     ShutdownAck,
 }
 
@@ -58,7 +58,7 @@ pub struct Closing {
     changed: Condvar,
 }
 
-/// One of them.
+/// An association that is being closed. Dropping it ends the count.
 #[derive(Debug)]
 pub struct Ending {
     closing: Arc<Closing>,
@@ -66,19 +66,20 @@ pub struct Ending {
 }
 
 impl Closing {
-    /// One more begins.
+    /// Counts one more association.
     pub fn begin(self: &Arc<Self>) -> Ending {
         let phase = Phase::Handshake;
         lock(&self.count).0[phase as usize] += 1;
         Ending { closing: self.clone(), phase }
     }
 
-    /// Whether there is none.
+    /// Whether no association is being closed.
     pub fn is_empty(&self) -> bool {
         lock(&self.count).up_to(Phase::ShutdownAck) == 0
     }
 
-    /// Waits until there is none, at most for `limit`, and shorter if only SHUTDOWN COMPLETE is missing. Returns what is left.
+    /// Waits until all have been closed, for at most `limit`, or for less if only SHUTDOWN COMPLETE is missing.
+    /// Returns the numbers that remain.
     pub fn wait(&self, limit: Duration) -> Unfinished {
         let mut left = lock(&self.count);
         let last = limit.min(SHUTDOWN_COMPLETE_LIMIT);
@@ -92,7 +93,7 @@ impl Closing {
 }
 
 impl Ending {
-    /// The next phase has begun.
+    /// Called when the next phase begins.
     pub fn enter(&mut self, phase: Phase) {
         let count = &mut lock(&self.closing.count).0;
         count[self.phase as usize] -= 1;

@@ -1,4 +1,4 @@
-//! Whether a peer may be reached at all, which is known before a packet is sent.
+//! Checks whether a peer is reachable before a packet is sent.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::AsRawFd;
@@ -15,8 +15,9 @@ use crate::settings::AVOID;
 /// Checks the addresses of a peer.
 ///
 /// # Errors
-/// `EINVAL` if one can be no peer's: multicast, broadcast, or link-local without an interface (`sctp_verify_addr` of Linux).
-/// `ENETUNREACH` if there is a route to none of them from where the socket is bound.
+/// `EINVAL` if an address cannot belong to a peer: multicast, broadcast, or link-local without an interface
+/// (`sctp_verify_addr` of Linux). `ENETUNREACH` if there is no route to any of them from the addresses of the
+/// socket.
 pub fn check(place: &Place, remotes: &[SocketAddr]) -> Result<()> {
     if remotes.iter().any(|remote| !may_be_a_peer(remote)) {
         return Err(Errno(libc::EINVAL));
@@ -35,8 +36,8 @@ fn may_be_a_peer(remote: &SocketAddr) -> bool {
     }
 }
 
-/// Whether the system has a route to an address from one of the socket's own. A socket that is bound to none may use any: rules
-/// of the system can choose the routing table by the source.
+/// Whether the system has a route to an address from one of the socket's addresses. For an unbound socket this
+/// tries any source: the system's rules may choose the routing table by the source address.
 fn has_route(place: &Place, remote: &SocketAddr) -> bool {
     let alike = |ip: &IpAddr| ip.is_ipv4() == remote.is_ipv4();
     let leads_from = |ip| leads_from(ip, place.interface.as_ref(), remote);
@@ -57,7 +58,8 @@ fn has_route(place: &Place, remote: &SocketAddr) -> bool {
         .any(leads_from)
 }
 
-/// Whether the system has a route from an address. No packet is sent. If it does not say, the handshake will tell.
+/// Whether the system has a route from an address. No packet is sent. If the answer is unknown, the handshake will
+/// show.
 fn leads_from(ip: IpAddr, interface: Option<&Interface>, remote: &SocketAddr) -> bool {
     let Ok(socket) = UdpSocket::bind((ip, 0)) else { return true };
     if let Some(Interface { name, .. }) = interface
@@ -68,10 +70,11 @@ fn leads_from(ip: IpAddr, interface: Option<&Interface>, remote: &SocketAddr) ->
     socket.connect(remote).is_ok()
 }
 
-/// Chooses one socket for each interface that may reach the peer and that the settings do not avoid.
+/// Chooses one socket for each interface that may reach the peer and that the settings do not
+/// exclude.
 ///
 /// # Errors
-/// `ENETUNREACH` if they avoid all of them.
+/// `ENETUNREACH` if the settings exclude all of them.
 pub fn on_interfaces(options: Options, remotes: &[SocketAddr]) -> Result<Options> {
     let avoid = &current().settings().avoid;
     let chosen = options.clone().avoiding(avoid).on_all_interfaces(remotes);

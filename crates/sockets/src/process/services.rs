@@ -1,6 +1,6 @@
-//! Endpoints of this process. Sockets that listen share one endpoint for each set of addresses, because they share its
-//! UDP port; it stays open until the process ends, or until it is idle and another endpoint needs the UDP port. A socket that
-//! only connects has an endpoint of its own.
+//! Endpoints of this process. Listening sockets share one endpoint per set of addresses, because they share its UDP
+//! port. The endpoint stays open until the process ends, or until it is idle and another endpoint needs the UDP
+//! port. A socket that only connects has its own endpoint.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -17,29 +17,30 @@ use crate::errno::{Errno, Result};
 use crate::settings::{CLIENT_UDP_PORT, PEER_UDP_PORT, UDP_PORT};
 use crate::socket::{Socket, peer_of};
 
-/// How often, and after which pauses, a UDP port is tried that endpoints of this process are giving up.
+/// Number of attempts, and pause between them, to open a UDP port that endpoints of this process are
+/// releasing.
 const CLOSING_TRIES: u32 = 500;
 const CLOSING_PAUSE: Duration = Duration::from_millis(2);
 
-/// An interface that a socket is bound to (`SO_BINDTODEVICE`).
+/// An interface to which a socket is bound (`SO_BINDTODEVICE`).
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Interface {
-    /// Its number.
+    /// Interface index.
     pub index: u32,
-    /// Its name.
+    /// Name.
     pub name: String,
 }
 
-/// Where a socket is bound.
+/// The addresses and the interface to which a socket is bound.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub struct Place {
-    /// The addresses; none: all of this machine.
+    /// The addresses. Empty for all addresses of this machine.
     pub addresses: Vec<IpAddr>,
     /// Whether the socket is an IPv6 socket.
     pub ipv6: bool,
     /// Whether an IPv6 socket uses no IPv4 addresses.
     pub v6_only: bool,
-    /// The only interface that it uses; none: all.
+    /// The only interface that it uses. `None` for all interfaces.
     pub interface: Option<Interface>,
 }
 
@@ -70,19 +71,20 @@ impl Place {
 pub struct Service {
     /// The endpoint.
     pub endpoint: Endpoint,
-    /// The sockets that listen on each SCTP port; several if they share it (`SO_REUSEPORT`).
+    /// The sockets that listen on each SCTP port. Several sockets may share a port
+    /// (`SO_REUSEPORT`).
     listeners: Mutex<BTreeMap<u16, Vec<Listener>>>,
 }
 
-/// A socket that listens.
+/// A listening socket.
 #[derive(Debug)]
 struct Listener {
     socket: Weak<Socket>,
-    /// How many more associations its accept queue takes.
+    /// Free places in its accept queue.
     room: usize,
 }
 
-/// The room of all sockets that share a port.
+/// Total free places of all sockets that share a port.
 fn room_of(listeners: &[Listener]) -> usize {
     listeners.iter().map(|one| one.room).fold(0, usize::saturating_add)
 }
@@ -99,14 +101,15 @@ impl Service {
     /// Opens an endpoint for one socket that connects to `remotes` (addresses with UDP ports).
     ///
     /// # Errors
-    /// As the system says when the UDP sockets are bound; `ENETUNREACH` if the settings avoid all interfaces.
+    /// Errors of the system when the UDP sockets are bound; `ENETUNREACH` if the settings exclude all
+    /// interfaces.
     pub fn connecting(
         place: &Place,
         remotes: &[SocketAddr],
         transport: Transport,
     ) -> Result<Arc<Self>> {
         let mut place = place.clone();
-        // A socket of one family suffices where the peer has no other.
+        // A socket of one family is enough if the peer only has that family.
         if place.addresses.is_empty() && remotes.iter().all(|remote| !remote.is_ipv6()) {
             place.ipv6 = false;
         } else if remotes.iter().all(SocketAddr::is_ipv6) {
@@ -124,13 +127,14 @@ impl Service {
         Self::open(options).map_err(|e| e.report("--client-udp-port", CLIENT_UDP_PORT))
     }
 
-    /// Delivers associations on an SCTP port to a socket, which has claimed it and has room for so many.
+    /// Delivers associations on an SCTP port to a socket that has claimed it and has this many free
+    /// places.
     ///
     /// # Errors
-    /// `EADDRINUSE` if another program has the port, over IP alone.
+    /// `EADDRINUSE` if another program uses the port directly over IP.
     pub fn listen(&self, port: u16, socket: &Arc<Socket>, room: usize) -> Result<()> {
         let mut listeners = lock(&self.listeners);
-        // Over IP alone, another program may have the port.
+        // Directly over IP, another program may use the port.
         if !self.endpoint.listen_on(port) && !self.endpoint.listens_on(port) {
             return Err(Errno(libc::EADDRINUSE));
         }
@@ -140,7 +144,7 @@ impl Service {
         Ok(())
     }
 
-    /// Follows the room in a socket's accept queue.
+    /// Updates the number of free places in a socket's accept queue.
     pub fn set_room(&self, port: u16, socket: &Socket, room: usize) {
         let mut listeners = lock(&self.listeners);
         let Some(sharing) = listeners.get_mut(&port) else { return };
@@ -151,7 +155,7 @@ impl Service {
         self.endpoint.set_room(port, room_of(sharing));
     }
 
-    /// Ends that.
+    /// Stops the delivery to a socket.
     pub fn stop_listening(&self, port: u16, socket: &Socket) {
         let mut listeners = lock(&self.listeners);
         let Some(sockets) = listeners.get_mut(&port) else { return };
@@ -166,7 +170,8 @@ impl Service {
         }
     }
 
-    /// The socket that an association is delivered to. Sockets that share a port share the peers, as in the kernel.
+    /// The socket to which an association is delivered. Sockets that share a port share the peers, as in the
+    /// kernel.
     fn listener_of(&self, association: &Association) -> Option<Arc<Socket>> {
         let (port, _) = association.sctp_ports()?;
         let listeners = lock(&self.listeners);
@@ -202,8 +207,8 @@ struct Refused {
 }
 
 impl Refused {
-    /// The error number. The reason goes to standard error, because a UDP port in use is not the SCTP port that the
-    /// program has asked for. `option` and `variable` set the UDP port.
+    /// The error number. The reason goes to standard error, because the UDP port in use differs from the SCTP port
+    /// that the program has requested. `option` and `variable` set the UDP port.
     fn report(self, option: &str, variable: &str) -> Errno {
         let chosen = match self.errno {
             Errno(libc::EADDRINUSE) => format!(" ({option} of `ropewalk preload`, {variable})"),
@@ -232,8 +237,8 @@ pub struct Services {
     listening: Mutex<BTreeMap<Place, (Arc<Service>, AbortHandle)>>,
 }
 
-/// Closes the endpoints on which nothing listens and that have no association. Returns whether some are closed, or may be
-/// soon.
+/// Closes endpoints that have neither listening sockets nor associations. Returns whether some are closed or may
+/// close soon.
 fn close_idle(listening: &mut BTreeMap<Place, (Arc<Service>, AbortHandle)>) -> bool {
     let mut unused = false;
     listening.retain(|_, (service, accepting)| {
@@ -254,14 +259,15 @@ fn is_in_use(opened: &Opened) -> bool {
     matches!(opened, Err(Refused { errno: Errno(libc::EADDRINUSE), .. }))
 }
 
-/// Opens an endpoint, whose UDP ports an unused endpoint of this process may have.
+/// Opens an endpoint. If an unused endpoint of this process holds its UDP ports, closes that one.
 #[expect(clippy::disallowed_methods, reason = "the program has called `listen`, and waits")]
 fn open_in_place_of_unused(
     listening: &mut BTreeMap<Place, (Arc<Service>, AbortHandle)>,
     open: impl Fn() -> Opened,
 ) -> Opened {
     let mut opened = open();
-    // The last associations of an endpoint may be shutting down, and its task closes the UDP sockets.
+    // The last associations of an endpoint may still be shutting down, and its task closes the UDP
+    // sockets later.
     let (mut tries, mut unused) = (0, false);
     while is_in_use(&opened) && tries < CLOSING_TRIES {
         unused |= close_idle(listening);
@@ -276,11 +282,12 @@ fn open_in_place_of_unused(
 }
 
 impl Process {
-    /// The endpoint that listens at a place. Opens it with `transport` if there is none. If another program has the UDP
-    /// port, `any_port` allows another one: programs with one-to-many sockets listen even if they only connect.
+    /// The endpoint that listens at a place. Opens it with `transport` if there is none. If another program uses
+    /// the UDP port, `any_port` allows a different one: programs with one-to-many sockets listen even if they only
+    /// connect.
     ///
     /// # Errors
-    /// As the system says when the UDP sockets are bound.
+    /// Errors of the system when the UDP sockets are bound.
     pub fn listening_at(
         &self,
         place: &Place,

@@ -1,4 +1,4 @@
-//! Which descriptors are sockets of this library.
+//! Table of the descriptors that are sockets of this library.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use crate::socket::Socket;
 /// Descriptors below this number are looked up without a lock.
 const QUICK: usize = 1 << 16;
 
-/// One bit for each descriptor: whether it is in the table, or may be.
+/// One bit per descriptor: whether it is or may be in the table.
 static OURS: [AtomicU64; QUICK / 64] = [const { AtomicU64::new(0) }; QUICK / 64];
 
 /// Whether a descriptor may be a socket of this library. Safe in signal handlers.
@@ -32,13 +32,13 @@ fn mark(fd: i32, ours: bool) {
     }
 }
 
-/// What a descriptor is.
+/// Result of looking up a descriptor.
 pub enum Found {
     /// A socket of this library.
     Socket(Arc<Socket>),
     /// A socket of another process or program, which cannot be used.
     Inherited,
-    /// Something else.
+    /// Any other descriptor.
     Other,
 }
 
@@ -55,7 +55,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// What a descriptor is.
+    /// Looks up a descriptor.
     pub fn find(&self, fd: i32) -> Found {
         match self.entries.get(&fd) {
             Some(Entry::Socket(socket)) => Found::Socket(socket.clone()),
@@ -64,19 +64,19 @@ impl Table {
         }
     }
 
-    /// Enters a descriptor.
+    /// Adds a descriptor.
     pub fn insert(&mut self, fd: i32, socket: Arc<Socket>) {
         mark(fd, true);
         self.entries.insert(fd, Entry::Socket(socket));
     }
 
-    /// Enters a descriptor of a socket that belongs to another process or program.
+    /// Adds a descriptor of a socket that belongs to another process or program.
     pub fn insert_inherited(&mut self, fd: i32) {
         mark(fd, true);
         self.entries.insert(fd, Entry::Inherited);
     }
 
-    /// Removes a descriptor. Returns the socket if it has no other.
+    /// Removes a descriptor. Returns the socket if this was its last one.
     pub fn remove(&mut self, fd: i32) -> Option<Arc<Socket>> {
         mark(fd, false);
         let Some(Entry::Socket(socket)) = self.entries.remove(&fd) else { return None };
@@ -96,7 +96,7 @@ impl Table {
         self.entries.iter().filter_map(is_own).collect()
     }
 
-    /// The same table in a child: its descriptors are inherited.
+    /// The same table for a child process, in which all descriptors are inherited.
     pub fn inherited(&self) -> Self {
         let entries = self.entries.keys().map(|fd| (*fd, Entry::Inherited));
         Self { entries: entries.collect() }

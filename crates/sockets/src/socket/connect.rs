@@ -22,12 +22,13 @@ fn errno_of(error: &ConnectError) -> Errno {
     })
 }
 
-/// Most ports that are drawn for one association.
+/// Maximum number of random ports to try for one association.
 const DRAWS: usize = 64;
 
 impl Socket {
-    /// Opens an association to a peer with these addresses, whose ports are SCTP ports (`connect`, `sctp_connectx`).
-    /// Returns its identifier, and what the call waits for: `EINPROGRESS` instead if the socket is nonblocking.
+    /// Opens an association to a peer with these addresses. Their ports are SCTP ports (`connect`,
+    /// `sctp_connectx`). Returns its identifier and the event that the call waits for, or `EINPROGRESS` if the
+    /// socket is nonblocking.
     ///
     /// # Errors
     /// `EISCONN`, `EALREADY`; `EINVAL` and `ENETUNREACH` as [`routes::check`] says.
@@ -96,7 +97,7 @@ impl Socket {
                 return Err(Errno(libc::EINVAL));
             }
             if ip.is_unspecified() {
-                // As with TCP: this machine.
+                // The unspecified address means this machine, as with TCP.
                 ip = if ip.is_ipv4() {
                     std::net::Ipv4Addr::LOCALHOST.into()
                 } else {
@@ -111,7 +112,7 @@ impl Socket {
         }
         let place = super::Place { v6_only: state.settings.v6_only, ..state.place.clone() };
         routes::check(&place, &addresses)?;
-        // A socket that listens opens associations from its own UDP port.
+        // A listening socket opens associations from its own UDP port.
         let service = match &state.listening {
             Some(service) => service.clone(),
             None => {
@@ -135,7 +136,7 @@ impl Socket {
         self.add_link(state, new)
     }
 
-    /// Starts an association. A socket that is not bound takes any free port.
+    /// Starts an association. An unbound socket uses any free port.
     fn start(
         &self,
         state: &mut State,
@@ -153,7 +154,7 @@ impl Socket {
             let local = drawn.as_ref().map_or_else(|| state.port(), |claim| claim.port());
             let ports = SctpPorts { local: Some(local), remote };
             match service.endpoint.start_connect(target, ports) {
-                // Over IP alone, another program may have the port.
+                // Directly over IP, another program may use the port.
                 Err(ConnectError::PortTaken(_)) if drawn.is_some() && draws < DRAWS => {}
                 started => {
                     let association = started.map_err(|error| errno_of(&error))?;

@@ -1,4 +1,4 @@
-//! What happens to the associations of a socket, and its notifications (RFC 6458, 6.1).
+//! Events of a socket's associations, and notifications (RFC 6458, 6.1).
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -74,7 +74,8 @@ impl State {
         }
     }
 
-    /// Reports once that the peer shuts the association down (RFC 6458, 6.1.5), unless this end has begun to.
+    /// Reports once that the peer shuts the association down (RFC 6458, 6.1.5), unless this end has started
+    /// its own shutdown.
     fn notify_shutdown(&mut self, id: i32) {
         let Some(link) = self.links.get_mut(&id) else { return };
         if !link.history.leaving && !std::mem::replace(&mut link.history.peer_leaving, true) {
@@ -82,7 +83,8 @@ impl State {
         }
     }
 
-    /// Reports that an association is established, and what the peer has said in the handshake (RFC 6458, 6.1.6, 6.1.8).
+    /// Reports that an association is established, and information from the peer's handshake (RFC 6458, 6.1.6,
+    /// 6.1.8).
     fn notify_established(&mut self, id: i32) {
         self.notify_state(id, AssociationState::CommUp);
         let Some(link) = self.links.get(&id) else { return };
@@ -95,12 +97,12 @@ impl State {
         }
     }
 
-    /// Reports what has happened to a shared key (RFC 6458, 6.1.8).
+    /// Reports an event of a shared key (RFC 6458, 6.1.8).
     fn notify_key(&mut self, id: i32, state: KeyState, number: u16) {
         self.notify(id, &Notification::Key { state, number });
     }
 
-    /// Reports what has happened to the streams of an association (RFC 6525, 6.1).
+    /// Reports a reconfiguration of the streams of an association (RFC 6525, 6.1).
     pub(super) fn on_reconfigured(&mut self, id: i32, event: &Reconfigured) {
         let streams = |streams: &Streams| streams.listed().iter().map(|one| one.0).collect();
         let what = match event {
@@ -131,13 +133,13 @@ impl State {
         self.notify(id, &what);
     }
 
-    /// Reports what the peer has changed about its addresses (RFC 6458, 6.1.2).
+    /// Reports a change of the peer's addresses (RFC 6458, 6.1.2).
     fn on_address_change(&mut self, id: i32, change: AddressChange, ipv6: bool) {
         let (state, ip) = match change {
             AddressChange::Added(ip) => (AddressState::Added, ip),
             AddressChange::Removed(ip) => (AddressState::Removed, ip),
             AddressChange::Primary(ip) => (AddressState::MadePrimary, ip),
-            // RFC 6458 has no notification about own addresses.
+            // RFC 6458 has no notification about this end's addresses.
             AddressChange::OwnAdded(..)
             | AddressChange::OwnRemoved(..)
             | AddressChange::OwnPrimary(..) => return,
@@ -148,14 +150,15 @@ impl State {
         self.notify(id, &Notification::Address { state, address });
     }
 
-    /// Takes all messages of an association that have arrived, so that notifications come after them.
+    /// Takes all messages of an association that have arrived, so that later notifications follow
+    /// them.
     fn take_all(&mut self, id: i32) {
         while self.pull(id, usize::MAX) {}
     }
 }
 
 impl Socket {
-    /// An association is established.
+    /// Called when an association is established.
     pub(super) fn on_established(&self, id: i32) {
         let state = &mut *self.lock();
         let Some(link) = state.links.get_mut(&id) else { return };
@@ -174,7 +177,7 @@ impl Socket {
         self.show(state);
     }
 
-    /// An association could not be established.
+    /// Called when an association could not be established.
     pub(super) fn on_not_established(&self, id: i32, reason: CloseReason) {
         let state = &mut *self.lock();
         let Some(link) = state.links.get_mut(&id) else { return };
@@ -190,7 +193,7 @@ impl Socket {
         self.show(state);
     }
 
-    /// Something happened to a path or to the association.
+    /// Called for an event of a path or of the association.
     pub(super) fn on_path_event(&self, id: i32, event: PathEvent) {
         let state = &mut *self.lock();
         match event {
@@ -218,13 +221,13 @@ impl Socket {
         self.show(state);
     }
 
-    /// A shared key was deactivated: what is sent from now on has another one.
+    /// Called when a shared key is deactivated: later packets are authenticated with another key.
     pub fn on_key_free(&self, state: &mut State, id: i32, number: u16) {
         state.notify_key(id, KeyState::Free, number);
         self.show(state);
     }
 
-    /// Messages were given up (RFC 3758, 3.5).
+    /// Called when messages are abandoned (RFC 3758, 3.5).
     pub(super) fn on_abandoned(&self, id: i32, messages: Vec<Undelivered>) {
         let state = &mut *self.lock();
         for message in messages {
@@ -233,13 +236,13 @@ impl Socket {
         self.show(state);
     }
 
-    /// Messages have arrived. Returns whether the program will read them.
+    /// Called when messages have arrived. Returns whether the program will read them.
     pub(super) fn on_readable(&self, id: i32) -> bool {
         let state = &mut *self.lock();
         let Some(link) = state.links.get_mut(&id) else { return true };
         // The program may have read them meanwhile.
         if !link.association.can_receive() {
-            // Events about streams without messages become notifications at once.
+            // Events about streams without messages become notifications immediately.
             state.pull(id, 0);
             self.show(state);
             return false;
@@ -252,7 +255,7 @@ impl Socket {
         true
     }
 
-    /// A full send buffer has room again.
+    /// Called when a full send buffer has room again.
     pub(super) fn on_writable(&self, id: i32) {
         let state = &mut *self.lock();
         if let Some(link) = state.links.get_mut(&id) {
@@ -261,7 +264,7 @@ impl Socket {
         self.show(state);
     }
 
-    /// Everything sent has arrived.
+    /// Called when the peer has acknowledged everything sent.
     pub(super) fn on_dry(&self, id: i32) {
         let state = &mut *self.lock();
         let lives = |link: &Link| !link.ended && link.association.close_reason().is_none();
@@ -271,7 +274,7 @@ impl Socket {
         }
     }
 
-    /// An association has been idle for too long.
+    /// Called when an association has been idle for too long.
     pub(super) fn on_idle(&self, id: i32) {
         let state = &mut *self.lock();
         if let Some(link) =
@@ -281,7 +284,7 @@ impl Socket {
         }
     }
 
-    /// The peer's SHUTDOWN has arrived: everything that it has sent is here, and nothing more can be sent to it.
+    /// Called when the peer's SHUTDOWN has arrived: all of its data is here, and it accepts no more.
     pub(super) fn on_peer_shutdown(&self, id: i32) {
         let state = &mut *self.lock();
         if let Some(link) = state.links.get_mut(&id).filter(|link| !link.ended) {
@@ -292,7 +295,7 @@ impl Socket {
         }
     }
 
-    /// An association has ended.
+    /// Called when an association has ended.
     pub(super) fn on_ended(&self, id: i32) {
         let state = &mut *self.lock();
         let Some(link) = state.links.get_mut(&id) else { return };

@@ -1,39 +1,39 @@
-//! What an association has been through, as far as later notifications depend on it.
+//! The past of an association, as far as later notifications depend on it.
 
 use ropewalk_runtime::endpoint::PathStatus;
 
 use super::receive::Begun;
 use crate::abi::notification::AddressState;
 
-/// The history of an association. It goes with the association to another socket.
+/// The history of an association. It moves with the association to another socket.
 #[derive(Debug, Default)]
 pub struct History {
     /// Whether this end has started its shutdown.
     pub leaving: bool,
-    /// Whether the program was told of the peer's shutdown.
+    /// Whether the program has been notified of the peer's shutdown.
     pub peer_leaving: bool,
-    /// Messages of which parts have arrived, and not the end.
+    /// Messages that have arrived in part, without their end.
     pub begun: Vec<Begun>,
     paths: Vec<Address>,
 }
 
-/// What is known about the address of a path.
+/// What the program knows about the address of a path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 enum Address {
-    /// Nothing has been told about it.
+    /// The program has received no notification about it.
     #[default]
     Untold,
-    /// It is confirmed and can be reached.
+    /// The address is confirmed and reachable.
     Reachable,
-    /// The program was told that it cannot be reached.
+    /// The program has been notified that the address is unreachable.
     Unreachable,
 }
 
 impl History {
-    /// Follows the status of a path. Returns what the program is told about its address (RFC 6458, 6.1.2).
+    /// Follows the status of a path. Returns the notification for the program about its address (RFC 6458, 6.1.2).
     ///
-    /// The address that the handshake used is confirmed from the start (RFC 9260, 5.4), which no event says: only a confirmed
-    /// address fails.
+    /// The address of the handshake is confirmed from the start (RFC 9260, 5.4), without an event. A failure
+    /// therefore implies a confirmed address.
     pub fn on_path_status(&mut self, path: usize, status: PathStatus) -> Option<AddressState> {
         if path >= self.paths.len() {
             self.paths.resize(path + 1, Address::Untold);
@@ -66,7 +66,7 @@ mod tests {
     use AddressState::{Available, Confirmed, Unreachable};
     use PathStatus::{Active, Inactive, PotentiallyFailed, Unconfirmed};
 
-    /// What the program is told of these statuses of one path.
+    /// The notifications that the program receives for these statuses of one path.
     fn told(statuses: &[PathStatus]) -> Vec<AddressState> {
         let mut history = History::default();
         statuses.iter().filter_map(|status| history.on_path_status(1, *status)).collect()
@@ -82,10 +82,10 @@ mod tests {
                 &[Unreachable, Available, Unreachable, Available],
             ),
             (&[PotentiallyFailed, Active, PotentiallyFailed, Active], &[]),
-            // Another address.
+            // Any other address.
             (&[Active, Inactive, Active], &[Confirmed, Unreachable, Available]),
             (&[Active, PotentiallyFailed, Active], &[Confirmed]),
-            // One that changes.
+            // An address that changes.
             (&[Active, Unconfirmed, Active], &[Confirmed, Confirmed]),
         ] {
             assert_eq!(told(statuses), expected, "{statuses:?}");

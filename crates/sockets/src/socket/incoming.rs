@@ -1,4 +1,4 @@
-//! Associations that peers open: accept queues, and associations that become sockets of their own.
+//! Associations that peers open: accept queues, and associations that become separate sockets.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -32,8 +32,8 @@ pub fn peer_of(association: &Association) -> Option<SocketAddr> {
 }
 
 impl State {
-    /// How many more associations the accept queue takes. As in the kernel, one more than `listen` says; a one-to-many socket
-    /// takes all.
+    /// Free places in the accept queue. As in the kernel, the queue is one longer than the argument of `listen`. A
+    /// one-to-many socket has no limit.
     pub(super) fn room(&self, style: Style) -> usize {
         match style {
             Style::OneToOne => (self.backlog + 1).saturating_sub(self.accept_queue.len()),
@@ -41,7 +41,8 @@ impl State {
         }
     }
 
-    /// Whether the socket listens, and no association has to follow a change of its addresses.
+    /// Whether the socket listens and has no association that would have to follow a change of its
+    /// addresses.
     pub(super) fn only_listens(&self) -> bool {
         self.listening.is_some() && self.links.is_empty() && self.accept_queue.is_empty()
     }
@@ -71,7 +72,7 @@ impl Socket {
         Ok(())
     }
 
-    /// Listens at other addresses than before, or at those of before if that fails.
+    /// Listens at new addresses. If that fails, listens at the previous ones again.
     pub(super) fn listen_again(
         self: &Arc<Self>,
         state: &mut State,
@@ -97,7 +98,7 @@ impl Socket {
         Ok(service)
     }
 
-    /// A peer has opened an association.
+    /// Called when a peer has opened an association.
     pub fn on_incoming(self: &Arc<Self>, association: Association, service: &Arc<Service>) {
         let state = &mut *self.lock();
         if state.closed || state.listening.is_none() {
@@ -120,7 +121,8 @@ impl Socket {
             }
             return;
         }
-        // The endpoint refuses handshakes when the queue is full. Peers that sockets of one port share may fill one queue.
+        // The endpoint refuses handshakes when the queue is full. However, peers of sockets that share a port may
+        // all choose the same queue.
         if state.room(self.style) == 0 {
             return association.abort();
         }
@@ -129,7 +131,7 @@ impl Socket {
         self.show(state);
     }
 
-    /// Tells the endpoint how many more associations the accept queue takes.
+    /// Informs the endpoint of the free places in the accept queue.
     pub(super) fn tell_room(&self, state: &State) {
         if let Some(service) = &state.listening {
             service.set_room(state.port(), self, state.room(self.style));
@@ -152,7 +154,7 @@ impl Socket {
         while let Some((association, service)) = state.accept_queue.pop_front() {
             self.tell_room(state);
             self.show(state);
-            // An association that has ended meanwhile is given out as well: it may hold data.
+            // An association that has already ended is also returned, because it may hold data.
             if let Some(peer) = peer_of(&association) {
                 return Ok(self.give_out(state, Arc::new(association), service, peer, flags)?);
             }
@@ -188,7 +190,7 @@ impl Socket {
         Ok(Accepted { fd, socket, peer })
     }
 
-    /// Makes an association of a one-to-many socket a socket of its own (`sctp_peeloff`).
+    /// Makes an association of a one-to-many socket a separate socket (`sctp_peeloff`).
     ///
     /// # Errors
     /// `EOPNOTSUPP` on a one-to-one socket, `EINVAL` if there is no such association.

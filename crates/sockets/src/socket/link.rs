@@ -16,20 +16,21 @@ use super::{MessageSettings, Socket, State, Style, next_id};
 use crate::errno::{Errno, Result};
 use crate::process::{Claim, Ending, Phase, Service, current};
 
-/// The descriptor becomes writable again when fewer bytes than this wait for a path.
+/// The descriptor becomes writable again when fewer bytes than this are unsent.
 const WRITABLE_BELOW: u64 = 512 << 10;
 
-/// Messages that have not been read for this long are shown again.
+/// Interval after which the descriptor is made readable again while messages are unread.
 const SHOW_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 /// Wakes the tasks of an association.
 #[derive(Debug, Default)]
 pub struct Wake {
-    /// Everything that had arrived was read.
+    /// The program has read everything that had arrived.
     pub read: Notify,
     /// The send buffer is full.
     pub full: Notify,
-    /// Something was sent, and the program wants to know when all has arrived.
+    /// Something was sent, and the program wants a notification when everything has been
+    /// acknowledged.
     pub dry: Notify,
     /// A message was sent or received.
     pub used: Notify,
@@ -40,9 +41,9 @@ pub struct Wake {
 pub struct Link {
     /// The association.
     pub association: Arc<Association>,
-    /// Its endpoint, which stays open at least as long.
+    /// Endpoint of the association. Stays open at least as long.
     pub service: Arc<Service>,
-    /// The peer's address with its SCTP port, as the association began.
+    /// The peer's address with its SCTP port, at the start of the association.
     pub peer: SocketAddr,
     /// Outbound streams that the socket has requested.
     pub streams: u16,
@@ -56,7 +57,7 @@ pub struct Link {
     pub peer_shut: bool,
     /// Whether it has ended.
     pub ended: bool,
-    /// What it has been through.
+    /// History.
     pub history: History,
     /// The call that waits for its establishment.
     pub connecting: Option<Arc<Waiter>>,
@@ -70,7 +71,7 @@ pub struct Link {
 }
 
 impl Link {
-    /// Outbound streams that the program may use.
+    /// Number of outbound streams that the program may use.
     pub fn streams(&self) -> u16 {
         match self.association.streams() {
             0 => self.streams,
@@ -78,7 +79,7 @@ impl Link {
         }
     }
 
-    /// Inbound streams: those on which the peer may send.
+    /// Number of inbound streams, on which the peer may send.
     pub fn inbound_streams(&self) -> u16 {
         match self.association.stream_counts().1 {
             0 => self.inbound_streams,
@@ -86,7 +87,7 @@ impl Link {
         }
     }
 
-    /// Notes that outbound streams were added. Returns the inbound and outbound streams that there are now.
+    /// Records that outbound streams were added. Returns the new numbers of inbound and outbound streams.
     pub fn add_streams(&mut self, outgoing: u16) -> (u16, u16) {
         self.streams = self.streams.saturating_add(outgoing);
         (self.inbound_streams(), self.streams())
@@ -105,13 +106,13 @@ impl Link {
         }
     }
 
-    /// Stops the tasks, and what waits for them.
+    /// Stops the tasks, and the calls that wait for them.
     pub fn stop(&mut self) {
         self.end_connecting(Err(Errno(libc::EBADF)));
         self.tasks.drain(..).for_each(|task| task.abort());
     }
 
-    /// Whether the handshake is under way and no message waits for its end.
+    /// Whether the handshake is in progress and no message waits for it.
     fn is_only_begun(&self) -> bool {
         let begun = self.association.status().is_some_and(|status| {
             matches!(
@@ -129,13 +130,14 @@ impl Link {
         if self.ended {
             return;
         }
-        // RFC 9260, 9.2: SHUTDOWN in COOKIE-WAIT or COOKIE-ECHOED has nothing to wait for. Linux deletes the association.
+        // RFC 9260, 9.2: in COOKIE-WAIT or COOKIE-ECHOED, a SHUTDOWN has no data to wait for. Linux deletes the
+        // association.
         if abort || unread && self.up || self.is_only_begun() {
             self.association.abort();
         }
         let Self { association, service, .. } = self;
         current().close_in_background(|mut phase| async move {
-            // What was sent before the association was established still arrives.
+            // Data that was sent before the association was established is still delivered.
             if association.established().await.is_ok() {
                 tokio::select! {
                     () = shut_down(&association, &mut phase) => {}
@@ -146,8 +148,8 @@ impl Link {
         });
     }
 
-    /// Why the association has ended; `None` while it has not. If the peer has sent its SHUTDOWN and acknowledged everything, its
-    /// silence afterwards means that its SHUTDOWN COMPLETE was lost.
+    /// Why the association has ended, or `None`. If the peer has sent its SHUTDOWN and acknowledged everything,
+    /// later silence means that its SHUTDOWN COMPLETE was lost.
     pub fn close_reason(&self) -> Option<CloseReason> {
         let association = &self.association;
         let is_silent = |reason| matches!(reason, CloseReason::NoAnswer | CloseReason::Unreachable);
@@ -170,17 +172,18 @@ async fn shut_down(association: &Association, phase: &mut Ending) {
     association.ended().await;
 }
 
-/// Acknowledges what still arrives, and throws it away. Otherwise it would fill the receive buffer, and the peer could not end.
+/// Acknowledges and discards data that still arrives. Otherwise it would fill the receive buffer, and the peer
+/// could not end.
 async fn discard(association: &Association) -> Infallible {
     while association.receive().await.is_some() {}
     pending().await
 }
 
-/// What a new association of a socket begins with.
+/// Initial state of a new association of a socket.
 pub struct NewLink {
     /// The association.
     pub association: Arc<Association>,
-    /// Its endpoint.
+    /// Endpoint of the association.
     pub service: Arc<Service>,
     /// The peer's address with its SCTP port.
     pub peer: SocketAddr,
@@ -188,9 +191,9 @@ pub struct NewLink {
     pub up: bool,
     /// Outbound streams.
     pub streams: u16,
-    /// Its identifier, if it has one already.
+    /// Identifier, if one has already been assigned.
     pub id: Option<i32>,
-    /// What it has been through.
+    /// History.
     pub history: History,
 }
 
@@ -244,7 +247,7 @@ impl Socket {
     }
 }
 
-/// An association as its tasks see it.
+/// An association from the view of its tasks.
 struct Watched {
     socket: Weak<Socket>,
     id: i32,
@@ -268,7 +271,7 @@ impl Watched {
         let mut awaits_shutdown = true;
         loop {
             tokio::select! {
-                // What was given up before the end is reported before it.
+                // Messages that were abandoned before the end are reported before it.
                 biased;
                 Some(messages) = self.association.next_abandoned() => {
                     let Some(socket) = self.socket.upgrade() else { return };
@@ -309,8 +312,8 @@ impl Watched {
         }
     }
 
-    /// Waits until the program has read everything. Meanwhile, another program may take the byte that shows that there is
-    /// something to read: one that has inherited the descriptor and has not loaded this library.
+    /// Waits until the program has read everything. Meanwhile, another program may consume the byte that makes the
+    /// descriptor readable, if it has inherited the descriptor without loading this library.
     async fn await_reading(&self) {
         while tokio::time::timeout(SHOW_AGAIN_AFTER, self.wake.read.notified()).await.is_err() {
             let Some(socket) = self.socket.upgrade() else { return };
@@ -337,7 +340,7 @@ impl Watched {
             if tokio::time::timeout(most, self.wake.used.notified()).await.is_ok() {
                 continue;
             }
-            // What was sent may wait for the peer's acknowledgement.
+            // Sent data may still wait for the peer's acknowledgement.
             self.association.flushed().await;
             if tokio::time::timeout(Duration::ZERO, self.wake.used.notified()).await.is_ok() {
                 continue;

@@ -38,9 +38,9 @@ use crate::process::{self, Claim, Place, Service, Sharing};
 /// Style of a socket.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Style {
-    /// One association, as a TCP connection.
+    /// One association, similar to a TCP connection.
     OneToOne,
-    /// Many associations, as a UDP socket has peers.
+    /// Many associations, similar to the peers of a UDP socket.
     OneToMany,
 }
 
@@ -51,14 +51,14 @@ pub enum Phase {
     Idle,
     /// The handshake is in progress.
     Connecting,
-    /// It is or was connected.
+    /// The socket is or was connected.
     Connected,
 }
 
 /// A socket.
 #[derive(Debug)]
 pub struct Socket {
-    /// Its style.
+    /// Style.
     pub style: Style,
     /// Whether it is an IPv6 socket.
     pub ipv6: bool,
@@ -68,23 +68,23 @@ pub struct Socket {
     state: Mutex<State>,
 }
 
-/// What changes.
+/// The mutable state of a socket.
 #[derive(Debug)]
 pub struct State {
-    /// Where it is bound.
+    /// The addresses and the interface to which the socket is bound.
     pub place: Place,
-    /// Its SCTP port; none: not bound.
+    /// SCTP port. `None` if the socket is not bound.
     pub claim: Option<Arc<Claim>>,
     /// The endpoint that it listens on.
     pub listening: Option<Arc<Service>>,
     backlog: usize,
     accept_queue: VecDeque<(Association, Arc<Service>)>,
-    /// Its associations by identifier.
+    /// Associations by identifier.
     pub links: BTreeMap<i32, Link>,
-    /// Associations that have something to read.
+    /// Associations with unread data.
     ready: VecDeque<i32>,
     inbox: VecDeque<Item>,
-    /// The association of which a part of a message was read, and not its end yet.
+    /// The association from which the program has read the beginning of a message, but not its end.
     in_part: Option<PartOf>,
     /// Options.
     pub settings: SocketSettings,
@@ -98,11 +98,12 @@ pub struct State {
     shows_readable: bool,
     shows_full: bool,
     finished: bool,
-    /// What the descriptor shows about the loss of the association.
+    /// How the descriptor shows the loss of the association.
     loss: Loss,
 }
 
-/// What a descriptor shows about the loss of its association: POLLHUP, and POLLERR until the program has the error.
+/// How a descriptor shows the loss of its association: POLLHUP, and POLLERR until the program has received the
+/// error.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Loss {
     None,
@@ -123,10 +124,11 @@ fn next_id() -> i32 {
 }
 
 impl Socket {
-    /// Makes a socket. Returns the program's descriptor and the socket. `flags`: `SOCK_NONBLOCK`, `SOCK_CLOEXEC`.
+    /// Creates a socket. Returns the program's descriptor and the socket. `flags`: `SOCK_NONBLOCK`,
+    /// `SOCK_CLOEXEC`.
     ///
     /// # Errors
-    /// As the system says: no more descriptors.
+    /// Errors of the system, for example if there are no more descriptors.
     pub fn new(style: Style, ipv6: bool, flags: c_int) -> Result<(c_int, Arc<Self>)> {
         let (fd, socket) = Self::with(style, ipv6, flags, SocketSettings::default())?;
         socket.show(&mut socket.lock());
@@ -165,12 +167,13 @@ impl Socket {
         Ok((fd, Arc::new(Self { style, ipv6, pair, nonblocking, state: Mutex::new(state) })))
     }
 
-    /// The state. No other lock of this library is taken while it is held, except those of endpoints and of the ports.
+    /// Locks the state. While it is locked, no other lock of this library may be taken, except those of endpoints
+    /// and of the ports.
     pub fn lock(&self) -> MutexGuard<'_, State> {
         process::lock(&self.state)
     }
 
-    /// Whether calls return instead of waiting.
+    /// Whether calls return immediately instead of waiting.
     pub fn is_nonblocking(&self) -> bool {
         self.nonblocking.load(Ordering::Relaxed)
     }
@@ -180,11 +183,11 @@ impl Socket {
         self.nonblocking.store(on, Ordering::Relaxed);
     }
 
-    /// Binds the socket. Port 0: any free port.
+    /// Binds the socket. Port 0 selects any free port.
     ///
     /// # Errors
-    /// `EINVAL` if it is bound, `EADDRNOTAVAIL` if an address is not one of this machine, `EADDRINUSE` if another socket
-    /// has it and does not share it.
+    /// `EINVAL` if it is bound, `EADDRNOTAVAIL` if an address does not belong to this machine, `EADDRINUSE` if
+    /// another socket has it and does not share it.
     pub fn bind(&self, addresses: &[SocketAddr]) -> Result<()> {
         let state = &mut *self.lock();
         if state.claim.is_some() || state.phase != Phase::Idle {
@@ -203,7 +206,8 @@ impl Socket {
     /// Adds addresses (`sctp_bindx`). Binds the socket if it is not bound.
     ///
     /// # Errors
-    /// As [`Socket::bind`] and [`Socket::listen`]; `EOPNOTSUPP` if the socket is in use and a peer cannot be told.
+    /// As [`Socket::bind`] and [`Socket::listen`]; `EOPNOTSUPP` if the socket is in use and a peer cannot be
+    /// informed.
     pub fn add_addresses(self: &Arc<Self>, addresses: &[SocketAddr]) -> Result<()> {
         {
             let state = &mut *self.lock();
@@ -236,14 +240,15 @@ impl Socket {
     /// Removes addresses (`sctp_bindx`).
     ///
     /// # Errors
-    /// `EINVAL` if one is not bound, or none would be left; `EOPNOTSUPP` if the socket is in use and a peer cannot be told.
+    /// `EINVAL` if an address is not bound, or none would remain; `EOPNOTSUPP` if the socket is in use and a peer
+    /// cannot be informed.
     pub fn remove_addresses(self: &Arc<Self>, addresses: &[SocketAddr]) -> Result<()> {
         let state = &mut *self.lock();
         let in_use = state.listening.is_some() || !state.links.is_empty();
         if in_use && !state.only_listens() {
             state.may_tell_peers()?;
         }
-        // Port 0 is that of the socket.
+        // Port 0 means the port of the socket.
         if addresses.iter().any(|one| ![0, state.port()].contains(&one.port())) {
             return Err(Errno(libc::EINVAL));
         }
@@ -267,7 +272,7 @@ impl Socket {
         state.tell_peers(&gone, |association, ip| association.remove_address(ip))
     }
 
-    /// Accepts associations; with `backlog` 0 on a one-to-many socket, no longer.
+    /// Starts to accept associations. With `backlog` 0, a one-to-many socket stops accepting them.
     ///
     /// # Errors
     /// `EADDRINUSE` if another socket listens on the SCTP port, or another program on the UDP port.
@@ -296,7 +301,7 @@ impl Socket {
         Ok(())
     }
 
-    /// Takes a free port for all addresses, as a socket does that listens or connects without `bind`.
+    /// Claims a free port for all addresses, for a socket that listens or connects without `bind`.
     ///
     /// # Errors
     /// As [`Claim::bind`].
@@ -304,9 +309,10 @@ impl Socket {
         Claim::bind(0, state.sharing(self.ipv6), &[self.unspecified()])
     }
 
-    /// Ends sending, receiving or both (`shutdown`). SCTP has no half-closed state: an end that sends no more ends the
-    /// association once its data has arrived (RFC 6458, 4.1.7). A socket that listens accepts nothing after SHUT_RD, as in
-    /// Linux (`inet_shutdown`): programs wake threads by it that wait in `accept`.
+    /// Ends sending, receiving or both (`shutdown`). SCTP has no half-closed state: when an end stops sending, the
+    /// association ends after its data has been delivered (RFC 6458, 4.1.7). As in Linux (`inet_shutdown`), a
+    /// listening socket accepts nothing after SHUT_RD, and programs use this to wake up threads that wait in
+    /// `accept`.
     ///
     /// # Errors
     /// `ENOTCONN`; `EOPNOTSUPP` on a one-to-many socket.
@@ -334,20 +340,21 @@ impl Socket {
         Ok(())
     }
 
-    /// Closes the socket: its last descriptor is gone. Data that was sent still arrives, unless the program asked for
-    /// an ABORT by SO_LINGER, or left data unread. Returns what the call waits for as SO_LINGER says.
+    /// Closes the socket after its last descriptor was closed. Sent data is still delivered, unless the program has
+    /// requested an ABORT by SO_LINGER or has left data unread. Returns what the call must wait for because of
+    /// SO_LINGER.
     pub fn close(self: &Arc<Self>) -> Option<Wait> {
         let mut state = self.lock();
         state.closed = true;
         state.stop_listening(self);
-        // As in the kernel, the port is free once its last association has ended.
+        // As in the kernel, the port becomes free after the last association has ended.
         let claim = state.claim.take();
         let waiting = std::mem::take(&mut state.accept_queue);
         let links = std::mem::take(&mut state.links);
         let unread = state.inbox.iter().any(Item::is_message);
         let abort = state.settings.linger == Some(0);
         state.inbox.clear();
-        // Calls that still wait on other threads see the end.
+        // Calls that still wait on other threads observe the end.
         self.pair.finish();
         self.pair.drain();
         let linger = state.settings.linger.filter(|seconds| *seconds > 0 && !self.is_nonblocking());
@@ -363,7 +370,7 @@ impl Socket {
         Some(Wait::new(self, Until::Outcome(waiter?)))
     }
 
-    /// The pending error, which is then no longer pending (`SO_ERROR`).
+    /// Takes the pending error (`SO_ERROR`).
     pub fn take_error(&self) -> Option<Errno> {
         let state = &mut *self.lock();
         let error = state.error.take();
@@ -371,7 +378,7 @@ impl Socket {
         error
     }
 
-    /// Removes the byte that a call has written to wait until the socket is writable.
+    /// Removes the byte that a call has written in order to wait until the socket is writable.
     fn end_wait(&self) {
         let state = &*self.lock();
         if !state.shows_full {
@@ -379,7 +386,7 @@ impl Socket {
         }
     }
 
-    /// Makes the descriptor readable again if it should be and another process has read the byte that makes it so.
+    /// Makes the descriptor readable again if another process has consumed the byte that makes it readable.
     fn show_again(&self) {
         let state = &*self.lock();
         if state.shows_readable && !state.finished && !self.pair.is_readable() {
@@ -403,7 +410,8 @@ impl Socket {
             self.pair.finish();
         }
         self.show_loss(state);
-        // As in Linux (`sctp_poll`), a socket without an association is not writable. One that could not connect shows its error.
+        // As in Linux (`sctp_poll`), a socket without an association is not writable. One that could not connect
+        // reports its error.
         let connected =
             state.phase == Phase::Connected || state.phase == Phase::Idle && state.error.is_some();
         let unconnected = self.style == Style::OneToOne && !connected;
@@ -433,12 +441,13 @@ impl Socket {
 }
 
 impl State {
-    /// Its SCTP port; 0: not bound.
+    /// SCTP port. 0 if the socket is not bound.
     pub fn port(&self) -> u16 {
         self.claim.as_ref().map_or(0, |claim| claim.port())
     }
 
-    /// What decides whether the socket may share its port. `ipv6`: whether it is an IPv6 socket.
+    /// The options that decide whether the socket may share its port. `ipv6`: whether it is an IPv6
+    /// socket.
     fn sharing(&self, ipv6: bool) -> Sharing {
         let [reuse_address, reuse_port, sctp_reuse_port] = self.settings.reuse.map(|on| on != 0);
         let v6_only = self.settings.v6_only;
@@ -447,7 +456,7 @@ impl State {
         Sharing { ipv6, v6_only, reuse_address, reuse_port, interface }
     }
 
-    /// Follows options that decide whether the socket may share its port.
+    /// Applies changed options that decide whether the socket may share its port.
     pub fn on_sharing_changed(&self, ipv6: bool) {
         if let Some(claim) = &self.claim {
             claim.set_sharing(self.sharing(ipv6));
@@ -457,7 +466,8 @@ impl State {
     /// The addresses to bind, without ports.
     ///
     /// # Errors
-    /// `EINVAL` if the socket cannot have addresses of the family, `EADDRNOTAVAIL` if one is not one of this machine.
+    /// `EINVAL` if the socket cannot have addresses of the family, `EADDRNOTAVAIL` if an address does not belong to
+    /// this machine.
     fn bindable(&self, ipv6: bool, addresses: &[SocketAddr]) -> Result<Vec<IpAddr>> {
         let ips: Vec<_> = addresses.iter().map(|address| address.ip().to_canonical()).collect();
         let fits = |ip: &IpAddr| if ip.is_ipv6() { ipv6 } else { !ipv6 || !self.settings.v6_only };
@@ -481,7 +491,7 @@ impl State {
         }
     }
 
-    /// Accepts no more associations.
+    /// Stops accepting associations.
     fn stop_listening(&mut self, socket: &Socket) {
         let Some(service) = self.listening.take() else { return };
         if let Some(claim) = &self.claim {
@@ -490,7 +500,7 @@ impl State {
         }
     }
 
-    /// Whether each association of the socket can follow a change of addresses (RFC 5061).
+    /// Checks that each association of the socket can follow a change of addresses (RFC 5061).
     fn may_tell_peers(&self) -> Result<()> {
         let mut links = self.links.values().filter(|link| !link.ended).peekable();
         let any = links.peek().is_some();
@@ -500,7 +510,7 @@ impl State {
         }
     }
 
-    /// Requests a change of addresses of each association.
+    /// Requests a change of addresses from the peer of each association.
     fn tell_peers(
         &self,
         addresses: &[IpAddr],
@@ -514,14 +524,14 @@ impl State {
         Ok(())
     }
 
-    /// Whether nothing arrives any longer. Something may be there to be read.
+    /// Whether nothing more arrives. There may still be unread data.
     fn is_shut_for_reading(&self, style: Style) -> bool {
         let is_connection = style == Style::OneToOne && self.phase == Phase::Connected;
         let is_shut = || self.links.values().all(|link| link.peer_shut || link.ended);
         self.read_shut || is_connection && is_shut()
     }
 
-    /// Whether nothing is received any longer.
+    /// Whether nothing more arrives and everything has been read.
     fn is_over(&self, style: Style) -> bool {
         let has_more = |link: &Link| link.association.can_receive();
         self.is_shut_for_reading(style)
@@ -552,7 +562,8 @@ impl State {
         self.links.values().next()
     }
 
-    /// The association with this identifier; on a one-to-one socket, its only one whatever the identifier.
+    /// The association with this identifier. A one-to-one socket returns its only association and ignores
+    /// the identifier.
     ///
     /// # Errors
     /// `EINVAL` if there is none.

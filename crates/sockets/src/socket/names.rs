@@ -1,4 +1,4 @@
-//! The addresses that a socket shows: those of its own end and of its peers, with SCTP ports.
+//! The addresses that a socket reports: its own and those of its peers, with SCTP ports.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -43,14 +43,14 @@ impl Link {
                 || self.peers().iter().any(|known| known.ip() == ip))
     }
 
-    /// The index of the path to this address of the peer; the first one if there are several.
+    /// The index of the first path to this address of the peer.
     pub fn path_to(&self, ip: IpAddr) -> Option<usize> {
         let ip = ip.to_canonical();
         let same = |remote: Option<SocketAddr>| remote.is_some_and(|r| r.ip().to_canonical() == ip);
         self.association.stats()?.paths.iter().position(|path| same(path.remote))
     }
 
-    /// The own addresses of the association, as far as known.
+    /// This end's addresses of the association, as far as known.
     fn own(&self) -> Vec<IpAddr> {
         let stats = self.association.stats();
         let paths = stats.iter().flat_map(|stats| &stats.paths);
@@ -98,7 +98,7 @@ impl Socket {
         Ok(link.peers().into_iter().map(|peer| shown(peer, self.ipv6, mapped)).collect())
     }
 
-    /// All own addresses of an association, or of the socket (`sctp_getladdrs`).
+    /// All addresses of this end of an association, or of the socket (`sctp_getladdrs`).
     ///
     /// # Errors
     /// `EINVAL` if there is no such association.

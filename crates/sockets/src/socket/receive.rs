@@ -16,12 +16,12 @@ use crate::address::shown;
 use crate::errno::{Errno, Result};
 use crate::interpose::raw::Buffers;
 
-/// Most bytes that are taken from an association at once: what the program has not read must stay in the receive
-/// buffer, so that the peer sees its window close.
+/// Maximum number of bytes to take from an association in one step. Data that the program has not read must stay
+/// in the receive buffer, so that the peer sees its window close.
 const PULL_LIMIT: usize = 256 << 10;
 
-/// Which message of an association a part belongs to. With interleaving (RFC 8260), parts of messages of different streams
-/// and orders alternate.
+/// The message to which a part belongs. With interleaving (RFC 8260), parts of messages of different streams and
+/// orders alternate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PartOf {
     /// The association.
@@ -30,14 +30,14 @@ pub struct PartOf {
     flags: u16,
 }
 
-/// A message of which parts have arrived, and not the end.
+/// A message that has arrived in part, without its end.
 #[derive(Clone, Copy, Debug)]
 pub struct Begun {
     message: PartOf,
     ssn: u16,
 }
 
-/// A message, a part of one, or a notification, which the program has not read to its end.
+/// A message, part of a message, or notification that the program has not completely read.
 #[derive(Debug)]
 pub struct Item {
     id: i32,
@@ -46,7 +46,8 @@ pub struct Item {
     part: Part,
     info: ReceiveInfo,
     notification: bool,
-    /// The message that ends here without its last part: the one of these bytes, or with a notification about it.
+    /// The message that ends here without its last part. This item has its final bytes or the notification about
+    /// it.
     cut_off: Option<PartOf>,
 }
 
@@ -68,12 +69,13 @@ impl Item {
         !self.notification
     }
 
-    /// The message that it belongs to.
+    /// The message to which it belongs.
     const fn part_of(&self) -> PartOf {
         PartOf { id: self.id, stream: self.info.stream, flags: self.info.flags }
     }
 
-    /// Whether it continues the message of which a part was read, or is the notification that nothing does.
+    /// Whether this item continues the partly read message, or is the notification that its rest will not
+    /// arrive.
     fn continues(&self, message: PartOf) -> bool {
         if self.notification {
             return self.cut_off == Some(message);
@@ -82,22 +84,23 @@ impl Item {
     }
 }
 
-/// What one call has received.
+/// The result of one call that receives.
 #[derive(Clone, Debug)]
 pub struct Delivered {
-    /// Its length, bytes.
+    /// Length, bytes.
     pub length: usize,
-    /// The peer, as the socket shows it.
+    /// The peer, as the socket reports it.
     pub peer: Option<SocketAddr>,
     /// Flags of `recvmsg`.
     pub flags: c_int,
-    /// What is known about a message; none for a notification.
+    /// Information about a message. `None` for a notification.
     pub info: Option<ReceiveInfo>,
-    /// The next message and its length, if the program has asked and it is there.
+    /// The next message and its length, if the program has requested them and the message has
+    /// arrived.
     pub next: Option<(ReceiveInfo, u32)>,
-    /// Whether SNDRCV was asked for (`sctp_data_io_event`).
+    /// Whether the program has requested SNDRCV (`sctp_data_io_event`).
     pub wants_sndrcv: bool,
-    /// Whether RCVINFO was asked for.
+    /// Whether the program has requested RCVINFO.
     pub wants_rcvinfo: bool,
 }
 
@@ -115,8 +118,8 @@ impl Delivered {
 }
 
 impl State {
-    /// The next item to deliver: between the parts of a message, only its next part (RFC 6458, 8.1.20), unless the program
-    /// has asked for complete interleaving.
+    /// The next item to deliver. After part of a message, this is its next part (RFC 6458, 8.1.20), unless the
+    /// program has requested complete interleaving.
     pub(super) fn next_item(&self) -> Option<usize> {
         match self.in_part {
             None => (!self.inbox.is_empty()).then_some(0),
@@ -133,7 +136,8 @@ impl State {
         }
     }
 
-    /// Takes messages of an association up to the next event about streams, so that its notification comes between them.
+    /// Takes messages of an association up to the next stream event, so that the notification is delivered in its
+    /// place.
     fn pull_up_to_event(&mut self, id: i32, most: usize) -> UpToEvent {
         let Some(link) = self.links.get_mut(&id) else {
             return UpToEvent { event: None, more: false };
@@ -178,7 +182,7 @@ impl State {
             if item.part == Part::First {
                 open.push(begun);
             }
-            // A message that begins ends an older one whose sender has restarted.
+            // The beginning of a message ends an older one, because its sender has restarted.
             let is_cut = is_abandoned || item.part != Part::Last;
             before.filter(|_| is_cut).iter().for_each(|before| self.cut_short(before));
         }
@@ -187,8 +191,8 @@ impl State {
         }
     }
 
-    /// The rest of a message never comes. What has arrived of it ends without MSG_EOR, and with a notification if the program
-    /// has subscribed to it (RFC 6458, 6.1.7).
+    /// Ends a message whose rest will not arrive. The part that has arrived ends without MSG_EOR. The program
+    /// receives a notification if it has subscribed to it (RFC 6458, 6.1.7).
     fn cut_short(&mut self, begun: &Begun) {
         let Begun { message, ssn } = *begun;
         let is_part = |item: &Item| item.is_message() && item.part_of() == message;
@@ -208,14 +212,14 @@ impl State {
         }
     }
 
-    /// The rest of the messages of which parts have arrived never comes: the association has ended or restarted.
+    /// Ends all messages that have arrived in part, after the association has ended or restarted.
     pub(super) fn cut_all_short(&mut self, id: i32) {
         let Some(link) = self.links.get_mut(&id) else { return };
         let begun = std::mem::take(&mut link.history.begun);
         begun.iter().for_each(|begun| self.cut_short(begun));
     }
 
-    /// Takes messages of the associations that have some, until one can be delivered.
+    /// Takes messages from associations that have some, until one can be delivered.
     fn fetch(&mut self, style: Style) -> Option<usize> {
         if style == Style::OneToOne
             && self.ready.is_empty()
@@ -241,10 +245,11 @@ impl State {
 }
 
 impl Socket {
-    /// Receives one message, or as much of it as fits, or a notification. `flags`: `MSG_DONTWAIT`, `MSG_PEEK`.
+    /// Receives one message, a part of it that fits, or a notification. `flags`: `MSG_DONTWAIT`, `MSG_PEEK`.
     ///
     /// # Errors
-    /// `EAGAIN` if nothing has arrived and the call must not wait, `ENOTCONN`, and the error of the association, once.
+    /// `EAGAIN` if nothing has arrived and the call must not wait, `ENOTCONN`, and the error of the association,
+    /// once.
     pub fn receive(self: &Arc<Self>, into: &mut Buffers, flags: c_int) -> Attempted<Delivered> {
         if let Some(delivered) = self.try_receive(into, flags)? {
             return Ok(delivered);
@@ -258,8 +263,8 @@ impl Socket {
         Err(Stop::Wait(Wait::new(self, Until::Readable)))
     }
 
-    /// Whether nothing can arrive: no association, and none that a peer could open. As in Linux (`sctp_wait_for_packet`), a
-    /// call that would wait fails.
+    /// Whether nothing can arrive: there is no association, and peers cannot open one. As in Linux
+    /// (`sctp_wait_for_packet`), a call that would wait fails.
     fn has_no_source(&self) -> bool {
         let state = &*self.lock();
         self.style == Style::OneToMany && state.links.is_empty() && state.listening.is_none()
@@ -312,7 +317,7 @@ impl Socket {
             if last {
                 state.inbox.remove(index);
             } else if matches!(state.inbox[index].part, Part::Whole | Part::First) && is_message {
-                // The rest of this message is what continues it.
+                // The rest of the message is its continuation.
                 let rest = &mut state.inbox[index];
                 rest.part = if rest.part == Part::Whole { Part::Last } else { Part::Middle };
             }

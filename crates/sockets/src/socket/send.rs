@@ -17,23 +17,23 @@ use crate::abi::notification::Notification;
 use crate::abi::number::{message, notification};
 use crate::errno::{Errno, Result, of_close};
 
-/// Longest message, bytes.
+/// Maximum length of a message, bytes.
 pub const MESSAGE_LIMIT: usize = 16 << 20;
 
 /// A message that the program sends.
 #[derive(Clone, Debug)]
 pub struct Outgoing {
-    /// Its bytes.
+    /// Bytes.
     pub bytes: Bytes,
-    /// The peer, with its SCTP port; none: the association that is named or connected.
+    /// The peer, with its SCTP port. `None` selects the association that is named or connected.
     pub to: Option<SocketAddr>,
-    /// What `sendmsg` carries with it.
+    /// Control messages of `sendmsg`.
     pub controls: Controls,
     /// Flags of `send`.
     pub flags: c_int,
 }
 
-/// What to do after one try to send.
+/// How to continue after one attempt to send.
 #[derive(Clone, Copy)]
 enum Try {
     Sent,
@@ -41,7 +41,8 @@ enum Try {
     Full,
 }
 
-/// Whether a message needs room in the send buffer, or all associations that it goes to had room.
+/// Whether a message still needs room in the send buffer, or all associations that it goes to were
+/// seen to have room.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Room {
     Needed,
@@ -49,13 +50,13 @@ enum Room {
 }
 
 impl Link {
-    /// Whether messages may be sent on it: it has not ended, and no shutdown has begun.
+    /// Whether messages may be sent on it: it has not ended, and no shutdown has started.
     fn takes_messages(&self) -> bool {
         let status = self.association.status();
         !self.ended && status.is_some_and(|status| takes_data(&status.state))
     }
 
-    /// How a message is sent: as it says itself, else as the defaults of the association say.
+    /// Parameters of a message: its own, otherwise the defaults of the association.
     fn info(&self, outgoing: &Outgoing) -> SendInfo {
         let (controls, defaults) = (&outgoing.controls, &self.messages.send);
         let mut info = controls.info.unwrap_or(*defaults);
@@ -68,7 +69,8 @@ impl Link {
         info
     }
 
-    /// The descriptor is not writable until the send buffer has room. `connecting`: it is not writable for another reason yet.
+    /// Makes the descriptor unwritable until the send buffer has room. `connecting`: it is not writable yet for
+    /// another reason.
     fn await_room(&mut self, connecting: bool) {
         if !std::mem::replace(&mut self.full, true) || connecting {
             self.wake.full.notify_one();
@@ -77,10 +79,11 @@ impl Link {
 }
 
 impl State {
-    /// Whether an association may take a message.
+    /// Checks that a message can be sent on an association.
     ///
     /// # Errors
-    /// `EINVAL` if the message is empty or its stream does not exist, `EMSGSIZE` if it may not be fragmented and is too long.
+    /// `EINVAL` if the message is empty or its stream does not exist, `EMSGSIZE` if it is too long and must not be
+    /// fragmented.
     fn check(&self, link: &Link, outgoing: &Outgoing) -> Result<()> {
         let info = link.info(outgoing);
         if ends_only(&info, outgoing) {
@@ -108,7 +111,7 @@ const fn takes_data(state: &AssociationState) -> bool {
     )
 }
 
-/// Whether a message is no user data: it aborts the association, or is empty and shuts it down.
+/// Whether a message only ends the association: it aborts, or is empty and shuts it down.
 fn ends_only(info: &SendInfo, outgoing: &Outgoing) -> bool {
     info.flags & message::ABORT != 0 || info.flags & message::EOF != 0 && outgoing.bytes.is_empty()
 }
@@ -151,9 +154,9 @@ impl Socket {
         result
     }
 
-    /// Sends a message to each association that takes messages (SCTP_SENDALL), or to none: it waits until all of them have
-    /// room, and what one of them refuses is sent to none. An association that ends meanwhile does not count, because its end
-    /// is reported.
+    /// Sends a message to each association that accepts messages (SCTP_SENDALL). The message is sent to all of them
+    /// or to none: the call waits until all of them have room, and fails if one of them refuses the message.
+    /// Associations that end meanwhile are ignored, because their end is reported.
     fn send_to_all(&self, state: &mut State, outgoing: &Outgoing) -> Result<Try> {
         let takes = state.links.iter().filter(|(_, link)| link.takes_messages());
         let all: Vec<i32> = takes.map(|(id, _)| *id).collect();
@@ -177,7 +180,7 @@ impl Socket {
         result
     }
 
-    /// The association of a message. Opens one if the message names a peer without one (RFC 6458, 3.1.2).
+    /// The association of a message. Opens one if the message names a new peer (RFC 6458, 3.1.2).
     fn association_for(
         self: &Arc<Self>,
         state: &mut State,
@@ -201,7 +204,7 @@ impl Socket {
             let known = names_one(named) && state.links.contains_key(&named);
             return if known { Ok(named) } else { Err(Errno(libc::EPIPE)) };
         }
-        // As in Linux (`sctp_sendmsg`), and as TCP.
+        // As in Linux (`sctp_sendmsg`) and with TCP.
         let to = outgoing.to.ok_or(Errno(libc::EPIPE))?;
         if state.listening.is_some() && self.style == Style::OneToOne {
             return Err(Errno(libc::EPIPE));
@@ -263,9 +266,10 @@ impl Socket {
         }
     }
 
-    /// Reports when an association has nothing unsent or unacknowledged: at once if that is so already.
+    /// Reports when an association has no unsent or unacknowledged data.
     ///
-    /// RFC 6458, 6.1.9: if there is no such data when the program subscribes, the notification comes immediately.
+    /// RFC 6458, 6.1.9: if there is no such data when the program subscribes, the notification is sent
+    /// immediately.
     pub fn watch_for_dry(&self, state: &mut State, id: i32) {
         let Some(link) = state.links.get(&id).filter(|link| !link.ended) else { return };
         if !link.association.is_flushed() {
@@ -276,7 +280,7 @@ impl Socket {
         }
     }
 
-    /// What becomes of a message for an association that has ended.
+    /// The result of sending on an association that has ended.
     fn on_closed(
         &self,
         state: &mut State,
@@ -287,7 +291,7 @@ impl Socket {
     ) -> Result<Try> {
         let up = state.links.get(&id).is_some_and(|link| link.up);
         if self.style == Style::OneToMany && !up {
-            // The peer has refused the association that this message begins.
+            // The peer has refused the association that this message was to open.
             let bytes = outgoing.bytes.to_vec();
             state.notify(id, &Notification::SendFailed { sent: false, info: *info, bytes });
             return Ok(Try::Sent);

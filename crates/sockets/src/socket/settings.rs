@@ -1,4 +1,4 @@
-//! Options of a socket. An association inherits those of its socket when it begins.
+//! Options of a socket. A new association inherits those of its socket.
 
 use std::collections::BTreeMap;
 
@@ -12,19 +12,19 @@ use crate::abi::control::SendInfo;
 use crate::abi::number::notification;
 use crate::process::current;
 
-/// Outbound streams that Linux requests unless told otherwise.
+/// Outbound streams that Linux requests by default.
 const DEFAULT_STREAMS: u16 = 10;
 
-/// Most outbound streams.
+/// Maximum number of outbound streams.
 pub const STREAMS_LIMIT: u16 = 1024;
 
 /// Headers of IPv4, UDP and SCTP with one DATA chunk, bytes.
 const HEADERS: u32 = 20 + 8 + 12 + 16;
 
-/// Least size of packets that SCTP_MAXSEG can ask for, bytes.
+/// Minimum packet size that a program can set with SCTP_MAXSEG, bytes.
 pub const LEAST_MTU: u32 = 576;
 
-/// Protocol parameters that the program has set; none: those of the profile.
+/// Protocol parameters that the program has set. `None` selects the value of the profile.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Overrides {
     /// RTO.Initial.
@@ -54,7 +54,7 @@ pub struct Overrides {
 }
 
 impl Overrides {
-    /// The parameters with these changes.
+    /// Applies these changes to parameters.
     pub fn apply(&self, mut to: Parameters) -> Parameters {
         fn set<T: Copy>(value: Option<T>, to: &mut T) {
             if let Some(value) = value {
@@ -96,12 +96,13 @@ impl Overrides {
     }
 }
 
-/// Options about messages that each association has for itself. It inherits those of its socket when it begins (RFC 6458, 7.2).
+/// Options about messages that each association has separately. It inherits those of its socket when it begins (RFC
+/// 6458, 7.2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct MessageSettings {
     /// SCTP_DEFAULT_SEND_PARAM, SCTP_DEFAULT_SNDINFO and SCTP_DEFAULT_PRINFO. They name no association.
     pub send: SendInfo,
-    /// SCTP_MAXSEG, bytes; 0: no limit.
+    /// SCTP_MAXSEG, bytes. 0 for no limit.
     pub maxseg: u32,
     /// SCTP_CONTEXT.
     pub context: u32,
@@ -119,15 +120,15 @@ impl MessageSettings {
 /// Options of a socket.
 #[derive(Clone, PartialEq, Debug)]
 pub struct SocketSettings {
-    /// SCTP_INITMSG: outbound streams, inbound streams, attempts, longest timeout (ms).
+    /// SCTP_INITMSG: outbound streams, inbound streams, attempts, maximum timeout (ms).
     pub init: [u16; 4],
-    /// SCTP_NODELAY. The engine never delays, so it changes nothing.
+    /// SCTP_NODELAY. It has no effect because the engine never delays.
     pub nodelay: i32,
     /// SCTP_DISABLE_FRAGMENTS.
     pub disable_fragments: bool,
     /// SCTP_I_WANT_MAPPED_V4_ADDR.
     pub mapped: bool,
-    /// What associations inherit.
+    /// Options that associations inherit.
     pub messages: MessageSettings,
     /// SCTP_PEER_ADDR_PARAMS without path MTU discovery: the path MTU, bytes.
     pub path_mtu: Option<u32>,
@@ -139,19 +140,19 @@ pub struct SocketSettings {
     pub receive_info: bool,
     /// SCTP_RECVNXTINFO.
     pub next_info: bool,
-    /// SO_LINGER, seconds; none: off.
+    /// SO_LINGER, seconds. `None` if off.
     pub linger: Option<u64>,
-    /// SO_SNDBUF, bytes; none: the default.
+    /// SO_SNDBUF, bytes. `None` for the default.
     pub send_buffer: Option<u64>,
-    /// SO_RCVBUF, bytes; none: the default.
+    /// SO_RCVBUF, bytes. `None` for the default.
     pub receive_buffer: Option<u64>,
-    /// SCTP_REMOTE_UDP_ENCAPS_PORT; none: that of the environment.
+    /// SCTP_REMOTE_UDP_ENCAPS_PORT. `None` for the port of the environment.
     pub peer_udp_port: Option<u16>,
     /// IPV6_V6ONLY.
     pub v6_only: bool,
     /// SO_REUSEADDR, SO_REUSEPORT and SCTP_REUSE_PORT.
     pub reuse: [i32; 3],
-    /// SO_KEEPALIVE, kept for the program: HEARTBEATs are always sent.
+    /// SO_KEEPALIVE, only stored for the program: HEARTBEATs are always sent.
     pub keepalive: i32,
     /// Whether HEARTBEATs are sent.
     pub heartbeats: bool,
@@ -163,19 +164,19 @@ pub struct SocketSettings {
     pub interleaving: bool,
     /// SCTP_AUTH_SUPPORTED.
     pub authentication: bool,
-    /// SCTP_AUTH_CHUNK: types of chunks that peers have to authenticate.
+    /// SCTP_AUTH_CHUNK: types of chunks that peers must authenticate.
     pub authenticated_chunks: ChunkTypes,
     /// SCTP_HMAC_IDENT.
     pub hmacs: HmacList,
-    /// SCTP_ADAPTATION_LAYER; none: peers are told nothing.
+    /// SCTP_ADAPTATION_LAYER. `None` sends no indication to peers.
     pub adaptation: Option<u32>,
-    /// SCTP_AUTOCLOSE, seconds; 0: associations are not shut down because they are idle.
+    /// SCTP_AUTOCLOSE, seconds. 0 disables the shutdown of idle associations.
     pub autoclose_s: u32,
     /// SCTP_AUTH_KEY, SCTP_AUTH_ACTIVE_KEY and SCTP_AUTH_DELETE_KEY.
     pub shared_keys: SharedKeys,
     /// SCTP_ASCONF_SUPPORTED.
     pub address_reconfiguration: bool,
-    /// SCTP_AUTO_ASCONF; none: as the environment says.
+    /// SCTP_AUTO_ASCONF. `None` leaves it to the environment.
     pub follow_interfaces: Option<bool>,
     /// SCTP_NRSACK_SUPPORTED.
     pub nr_sack: bool,
@@ -185,7 +186,7 @@ pub struct SocketSettings {
     pub accepted_requests: AcceptedRequests,
     /// SCTP_STREAM_SCHEDULER.
     pub stream_scheduler: StreamScheduler,
-    /// SCTP_STREAM_SCHEDULER_VALUE: by stream, its priority or weight.
+    /// SCTP_STREAM_SCHEDULER_VALUE: the priority or weight of each stream.
     pub stream_values: BTreeMap<u16, u16>,
     /// Protocol parameters.
     pub overrides: Overrides,
@@ -234,7 +235,7 @@ impl Default for SocketSettings {
 }
 
 impl SocketSettings {
-    /// How associations of the socket behave.
+    /// Transport options of the socket's associations.
     pub fn transport(&self) -> Transport {
         let mut transport = current().settings().transport.clone();
         transport.streams = self.init[0].clamp(1, STREAMS_LIMIT);
@@ -276,14 +277,15 @@ impl SocketSettings {
         known.unwrap_or_else(|| current().settings().transport.follow_interfaces)
     }
 
-    /// Whether associations are offered that addresses are added and removed. Those that follow interfaces need it.
+    /// Whether associations offer to add and remove addresses, which is required for following interfaces.
     pub fn reconfigures_addresses(&self) -> bool {
         let everywhere = || current().settings().transport.address_reconfiguration;
         self.address_reconfiguration || self.follows_interfaces() || everywhere()
     }
 
-    /// Gives an association the protocol parameters of the socket, and the values of its streams. Values that the engine refuses were refused when
-    /// the program set them, or contradict the profile's; these keep the profile's.
+    /// Applies the socket's protocol parameters and stream values to an association. The engine may refuse values
+    /// that contradict the profile; the profile's values then remain. Other invalid values were refused when the
+    /// program set them.
     pub fn configure(&self, association: &Association) {
         if self.overrides != Overrides::default()
             && let Some(parameters) = association.parameters()

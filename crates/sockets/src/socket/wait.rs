@@ -1,4 +1,4 @@
-//! What a call waits for. The wait itself happens outside of the critical section ([`crate::critical`]).
+//! Waiting of calls. The wait itself takes place outside of the critical section ([`crate::critical`]).
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -7,7 +7,7 @@ use super::Socket;
 use crate::errno::{Errno, Result};
 use crate::pair::{Await, Pair};
 
-/// Why an attempt of a call has no result.
+/// Why an attempt of a call returned no result.
 pub enum Stop {
     /// The call fails.
     Error(Errno),
@@ -24,7 +24,7 @@ impl From<Errno> for Stop {
 /// Result of an attempt of a call that may wait.
 pub type Attempted<T> = std::result::Result<T, Stop>;
 
-/// A call that waits.
+/// A waiting call.
 #[derive(Debug)]
 pub struct Wait {
     socket: Arc<Socket>,
@@ -34,17 +34,17 @@ pub struct Wait {
 /// What it waits for.
 #[derive(Debug)]
 pub enum Until {
-    /// The socket is readable. The call is attempted again then.
+    /// Until the socket is readable. The call is then attempted again.
     Readable,
-    /// The socket is writable. The call is attempted again then.
+    /// Until the socket is writable. The call is then attempted again.
     Writable,
-    /// The association of a one-to-one socket is established, or has failed.
+    /// Until the association of a one-to-one socket is established, or has failed.
     Connected(i32),
-    /// The outcome of something else.
+    /// Until another outcome is known.
     Outcome(Arc<Waiter>),
 }
 
-/// What becomes of a call after it has waited.
+/// How a call continues after its wait.
 pub enum Resumed {
     /// It is attempted again.
     Again(Arc<Socket>),
@@ -60,7 +60,7 @@ impl Wait {
         Self { socket: socket.clone(), until }
     }
 
-    /// How to wait without owning anything.
+    /// The event to wait for, which owns nothing.
     pub fn event(&self) -> Await {
         match &self.until {
             Until::Readable => self.socket.pair.readable(),
@@ -72,8 +72,8 @@ impl Wait {
     /// Continues after the wait, which has ended with `waited`.
     ///
     /// # Errors
-    /// `EINTR`, `EAGAIN` of the wait, and the errors of the outcome. After SO_SNDTIMEO, an association continues as that of a
-    /// nonblocking socket does: `EINPROGRESS`.
+    /// `EINTR`, `EAGAIN` of the wait, and the errors of the outcome. After SO_SNDTIMEO, the handshake continues as
+    /// on a nonblocking socket, and the result is `EINPROGRESS`.
     pub fn resume(self, waited: Result<()>) -> Result<Resumed> {
         let in_progress = |errno| match errno {
             Errno(libc::EAGAIN) => Errno(libc::EINPROGRESS),
@@ -102,7 +102,7 @@ impl Wait {
         Ok(Resumed::Again(self.socket))
     }
 
-    /// The thread of the call has ended while it waited.
+    /// Called when the thread ends during the wait.
     pub fn abandon(self) {
         if !matches!(self.until, Until::Readable) {
             self.socket.end_wait();
@@ -110,7 +110,7 @@ impl Wait {
     }
 }
 
-/// An outcome that one call waits for, while the socket's descriptor stays ready for others.
+/// An outcome for which one call waits, while the socket's descriptor stays ready for others.
 #[derive(Debug)]
 pub struct Waiter {
     /// Not writable until the outcome is known.
@@ -119,18 +119,18 @@ pub struct Waiter {
 }
 
 impl Waiter {
-    /// For a call on the socket with this pair, whose SO_SNDTIMEO applies.
+    /// Creates a waiter for a call on the socket with this pair, whose SO_SNDTIMEO applies.
     ///
     /// # Errors
-    /// As the system says: no more descriptors.
+    /// Those of the system, for example if there are no more descriptors.
     pub fn on(socket: &Pair) -> Result<Self> {
         Self::with(socket.private()?)
     }
 
-    /// For a call that waits no longer than this.
+    /// Creates a waiter for a call that waits for at most `limit`.
     ///
     /// # Errors
-    /// As the system says: no more descriptors.
+    /// Those of the system, for example if there are no more descriptors.
     pub fn at_most(limit: Duration) -> Result<Self> {
         Self::with(Pair::private_at_most(limit)?)
     }
@@ -140,7 +140,7 @@ impl Waiter {
         Ok(Self { pair, outcome: OnceLock::new() })
     }
 
-    /// Ends the call when the last copy of what this returns is dropped.
+    /// Returns a guard that ends the call when its last copy is dropped.
     pub fn until_dropped(self: &Arc<Self>) -> Arc<Lingering> {
         Arc::new(Lingering(self.clone()))
     }
@@ -152,7 +152,7 @@ impl Waiter {
     }
 }
 
-/// Held while an association is being closed that a call to `close` waits for.
+/// Held while an association is being closed and a call to `close` waits for it.
 #[derive(Debug)]
 pub struct Lingering(Arc<Waiter>);
 

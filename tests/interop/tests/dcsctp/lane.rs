@@ -1,4 +1,4 @@
-//! The engine and dcsctp at the ends of one path, in virtual time; packets travel as bytes.
+//! The engine and dcsctp at the ends of one path, in virtual time. Packets are exchanged as bytes.
 
 use std::collections::VecDeque;
 
@@ -12,9 +12,9 @@ use ropewalk_engine::sctp::{
     Packet, PathConfig, Preset,
 };
 
-/// One way.
+/// One-way delay.
 const DELAY: Duration = Duration::from_millis(10);
-/// No test takes longer, by its own clock.
+/// Maximum duration of a test in virtual time.
 const LIMIT: Time = Time::from_secs(300);
 const PORTS: Ports = Ports { source: 5000, destination: 5000 };
 
@@ -24,14 +24,14 @@ enum Ours {
     Up(Box<Association>),
 }
 
-/// Both ends and what is on its way.
+/// Both ends and the packets in flight.
 pub struct Lane {
     pub now: Time,
     ours: Ours,
     pub theirs: Socket,
-    /// When it arrives, whether at our end, and what.
+    /// Arrival time, whether the destination is our end, and the packet.
     air: VecDeque<(Time, bool, Vec<u8>)>,
-    /// Every so many packets one is lost; 0: none.
+    /// Loses one of this many packets. 0 for no losses.
     pub lose_every: usize,
     sent: usize,
     pub our_events: Vec<Event>,
@@ -45,7 +45,7 @@ pub fn config() -> Config {
     config.streams = 1024;
     config.reconfiguration = true;
     config.accepted_requests = AcceptedRequests::ALL;
-    // What dcsctp lets a packet have is less than 1500 bytes, but it takes what comes.
+    // dcsctp sends packets of less than 1500 bytes, but accepts larger ones.
     config.lower_header = 28;
     config
 }
@@ -55,12 +55,12 @@ fn scheduler() -> Scheduler {
 }
 
 impl Lane {
-    /// Neither end has begun; we wait for them.
+    /// Neither end has begun. Our end waits for an INIT.
     pub fn waiting() -> Self {
         Self::new(Ours::Waiting(Box::new(Listener::new(config(), Seed::root(1)))))
     }
 
-    /// We begin.
+    /// Our end opens the association.
     pub fn connecting() -> Self {
         let association = Association::connect(config(), scheduler(), Seed::root(1), Time::ZERO);
         Self::new(Ours::Up(Box::new(association)))
@@ -88,7 +88,7 @@ impl Lane {
         }
     }
 
-    /// Runs until `done`, and hands the lane to it after each event.
+    /// Runs until `done` returns true. It is called after each event.
     pub fn run(&mut self, mut done: impl FnMut(&mut Self) -> bool) {
         loop {
             self.drain();
@@ -185,7 +185,7 @@ fn std_of(time: Time) -> std::time::Duration {
 }
 
 fn from_theirs(time: SocketTime) -> Time {
-    // They count finer than nobody: durations since their beginning.
+    // Their times are durations since the start of the socket, in nanoseconds or finer.
     let since: std::time::Duration = time - SocketTime::zero();
     Time::from_nanos(since.as_nanos() as u64)
 }

@@ -17,7 +17,7 @@ use self::lane::Lane;
 
 const PPID: u32 = 1000;
 
-/// Bytes, bytes of a message, streams, and every so many packets one is lost.
+/// Total bytes, bytes per message, streams, and loss interval in packets.
 const CASES: [(usize, usize, u16, usize); 5] = [
     (500_000, 1000, 1, 0),
     (300_000, 700, 200, 0),
@@ -97,7 +97,7 @@ fn what_they_send_arrives_and_they_shut_down() {
                     }
                     rest.next();
                 }
-                // It sends nothing any more once it shuts down, queued or not.
+                // dcsctp sends nothing after it has begun to shut down, not even queued data.
                 if received.bytes >= total && !closing {
                     closing = true;
                     lane.theirs.shutdown();

@@ -13,17 +13,17 @@ use super::{PPID, both, up};
 /// Number of resets, and of messages between two of them on each stream.
 const ROUNDS: u8 = 6;
 const MESSAGES: u8 = 5;
-/// The first is reset, and the other one goes on.
+/// The first stream is reset, and the other one continues.
 const RESET: u16 = 3;
 const OTHER: u16 = 4;
 
 fn body(round: u8, at: u8) -> Vec<u8> {
-    // Some messages take several packets.
+    // Some messages need several packets.
     let size = if at == 2 { 4000 } else { 300 };
     [vec![round, at], vec![7; size]].concat()
 }
 
-/// Checks the messages of the stream that is reset, and counts those of the other one.
+/// Checks the messages of the stream that is reset, and counts those of the other stream.
 #[derive(Default)]
 struct Reader {
     next: (u8, u8),
@@ -40,19 +40,19 @@ impl Reader {
         self.next.1 += 1;
     }
 
-    /// The stream was reset: all messages of its round have come.
+    /// On a reset of the stream, all messages of its round must have arrived.
     fn on_reset(&mut self) {
         assert_eq!(self.next.1, MESSAGES);
         self.next = (self.next.0 + 1, 0);
     }
 }
 
-/// We have reset the stream.
+/// Whether the event reports that we have reset the stream.
 fn is_reset(event: &SocketEvent) -> bool {
     matches!(event, SocketEvent::OnIncomingStreamReset(all) if *all == [TheirStream(RESET)])
 }
 
-/// They have reset the stream.
+/// Whether the event reports that dcsctp has reset the stream.
 fn is_performed(event: &SocketEvent) -> bool {
     matches!(event, SocketEvent::OnStreamsResetPerformed(all) if *all == [TheirStream(RESET)])
 }
@@ -113,7 +113,7 @@ fn streams_that_they_reset_start_over_at_our_end() {
                     lane.theirs.send(message, &SendOptions::default()).expect("it is up");
                 }
             }
-            // It resets a stream before messages that it has queued. So the queue must be empty.
+            // dcsctp resets a stream before it sends queued messages, so the queue must be empty.
             let expected = (round, MESSAGES);
             lane.run(|lane| {
                 read(lane, &mut reader);
@@ -133,7 +133,7 @@ fn streams_that_they_reset_start_over_at_our_end() {
     }
 }
 
-/// Reads what has come, and takes each event in its place.
+/// Reads all messages that have arrived, and handles each event in order.
 fn read(lane: &mut Lane, reader: &mut Reader) {
     let now = lane.now;
     let ours = lane.ours().expect("it is up");

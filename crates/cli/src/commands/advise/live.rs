@@ -1,4 +1,5 @@
-//! `advise --live`: runs the advice and its rival over the real links, and shows predicted beside measured figures.
+//! `advise --live`: runs the advice and its rival over the real links, and compares predicted with measured
+//! figures.
 
 use std::net::SocketAddr;
 use std::time::Duration as StdDuration;

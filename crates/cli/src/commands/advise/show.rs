@@ -9,10 +9,10 @@ use crate::format::Captioned;
 use crate::printer::{percent, rate, size};
 use crate::table::{Cell, Table};
 
-/// Loss against a rival from which a case is worth a line.
+/// Minimum loss against a rival for a case to be listed.
 const NOTABLE: f64 = 0.02;
 
-/// The whole output.
+/// The complete output.
 pub fn text(title: &str, advice: &Advice) -> String {
     let goal = match advice.goal {
         Goal::Throughput => "the highest goodput",
@@ -40,7 +40,7 @@ pub fn text(title: &str, advice: &Advice) -> String {
     parts.join("\n")
 }
 
-/// A choice in a sentence.
+/// A choice as a phrase.
 fn named(choice: &Choice) -> String {
     let links = choice.paths.join(" + ");
     let buffer = size(choice.receive_buffer_bytes as f64);
@@ -53,7 +53,7 @@ fn named(choice: &Choice) -> String {
     format!("{links}{scheduler}, congestion control {congestion}, receive buffer {buffer}{tunnel}")
 }
 
-/// The figures of the advice beside those of the other choices.
+/// The figures of the advice and of the other choices.
 pub fn choices_table(advice: &Advice) -> Table {
     let rated = advice.advice.mos.is_some();
     let mut table = Table::new(&["choice"]);
@@ -88,7 +88,7 @@ fn choices(advice: &Advice) -> String {
     choices_table(advice).text(layout()) + &bound
 }
 
-/// What each link adds.
+/// The contribution of each link.
 pub fn links(links: &[Link]) -> Table {
     let mut table = Table::new(&["link", "verdict", "alone", "adds", "gain"]);
     for link in links {
@@ -119,7 +119,7 @@ fn gain(of: Estimate) -> String {
     format!("{:+.1} %{half}", (of.mean - 1.0) * 100.0)
 }
 
-/// What changes if the links differ from the scenario.
+/// Text about the sensitivity to differences between the links and the scenario.
 fn sure(advice: &Advice) -> String {
     let cases = &advice.sensitivity;
     if cases.is_empty() {

@@ -21,10 +21,11 @@ pub struct Document {
     seconds: f64,
     goodput_bps: f64,
     bytes: u64,
-    /// Longest time in which nothing was delivered, seconds.
+    /// Maximum time without a delivery, seconds.
     longest_gap_s: f64,
     receive_buffer: Buffer,
-    /// From the first transmission of bulk data to its delivery in order; known to the sender only.
+    /// Time from the first transmission of bulk data to its in-order delivery. Only known to the
+    /// sender.
     #[serde(skip_serializing_if = "Option::is_none")]
     app_delay_s: Option<AppDelay>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -38,7 +39,7 @@ pub struct Document {
 struct Buffer {
     mean_bytes: f64,
     max_bytes: u64,
-    /// Time in which the receive window alone blocked a path; known to the sender only.
+    /// Time in which only the receive window blocked a path. Only known to the sender.
     #[serde(skip_serializing_if = "Option::is_none")]
     blocked_s: Option<f64>,
 }
@@ -58,7 +59,7 @@ struct Latency {
 
 #[derive(Debug, Serialize)]
 struct Path {
-    /// Interface, else local address.
+    /// Interface, otherwise local address.
     #[serde(skip_serializing_if = "Option::is_none")]
     link: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -113,7 +114,7 @@ impl Document {
 }
 
 impl Document {
-    /// Every figure of the measurement and of each path in a row of its own, as `run --csv` prints them.
+    /// Every figure of the measurement and of each path in its own row, as in `run --csv`.
     pub fn tidy(&self) -> Table {
         let mut table = Table::empty();
         table.name("path", "path");
@@ -174,7 +175,7 @@ fn numbers(prefix: &str, value: &Value) -> Vec<(String, f64)> {
     }
 }
 
-/// The unit of a figure by its name, in which it stands at the end, or before the dot.
+/// The unit of a figure, derived from its name: a suffix at the end or before the dot.
 fn unit(figure: &str) -> Unit {
     let is = |suffix: &str| {
         figure.split('.').any(|part| part == suffix || part.ends_with(&format!("_{suffix}")))

@@ -12,7 +12,7 @@ use crate::format::Captioned;
 use crate::printer::rate;
 use crate::table::{Cell, Table};
 
-/// The scenario, the seeds, and what all runs have in common.
+/// The scenario, the seeds, and the properties that all runs have in common.
 pub fn heading(title: &str, runs: &[Compared], seeds: u64) -> String {
     let same = |of: &dyn Fn(&Compared) -> String| {
         let first = runs.first().map(of)?;
@@ -47,7 +47,7 @@ fn shown() -> Vec<Figure<RunResult>> {
     figures
 }
 
-/// The order of the rows: the column of a figure, or as given.
+/// Order of the rows: by the column of a figure, or as given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Order {
     /// Position among the columns after the names, and whether large values come first.
@@ -57,7 +57,7 @@ pub struct Order {
 /// Name of the order in which the variants were given.
 const GIVEN: &str = "given";
 
-/// The order that `--sort` asks for.
+/// The order that `--sort` requests.
 ///
 /// # Errors
 /// No column of the table has this name.
@@ -128,7 +128,8 @@ pub fn table(comparison: &Comparison, variants: &Variants, order: Order) -> Tabl
     table
 }
 
-/// The flows of each variant side by side; none without a tunnel and without sources of messages.
+/// The flows of each variant side by side. `None` if there is neither a tunnel nor a source of
+/// messages.
 fn flow_table(comparison: &Comparison, variants: &Variants) -> Option<Table> {
     let all = || comparison.summary.iter().flat_map(|summary| &summary.flows);
     let columns = telling_flow_columns(|figure| {
@@ -171,13 +172,13 @@ pub fn tables(comparison: &Comparison, variants: &Variants, table: Table) -> Vec
     [table].into_iter().chain(more).map(|table| Captioned::new("", table)).collect()
 }
 
-/// The variants as CSV; with a tunnel, an empty line and the flows of each variant follow.
+/// The variants as CSV. With a tunnel, an empty line and the flows of each variant follow.
 pub fn csv(comparison: &Comparison, variants: &Variants, table: &Table) -> String {
     let flows = flow_table(comparison, variants).map(|flows| format!("\n{}", flows.csv()));
     table.csv() + &flows.unwrap_or_default()
 }
 
-/// The whole output.
+/// The complete output.
 pub fn text(
     heading: String,
     table: Table,
@@ -191,7 +192,7 @@ pub fn text(
     parts.collect::<Vec<_>>().join("\n")
 }
 
-/// Cells of figures with the gain over the best path inserted after those about goodput.
+/// Cells of figures, with the gain over the best path after those about goodput.
 pub fn with_gain<T>(
     figures: &[Figure<RunResult>],
     cells: impl Iterator<Item = T>,
@@ -203,7 +204,7 @@ pub fn with_gain<T>(
     cells
 }
 
-/// Each variant against the reference, seed by seed; none without `--paired`.
+/// Each variant compared with the reference, seed by seed. `None` without `--paired`.
 fn paired_table(comparison: &Comparison) -> Option<Table> {
     let first = comparison.paired.first()?;
     let beside = format!("beside {}", first.reference);
@@ -230,7 +231,7 @@ fn paired_table(comparison: &Comparison) -> Option<Table> {
     Some(table)
 }
 
-/// What the headings mean.
+/// Explanation of the headings.
 fn legend(comparison: &Comparison, runs: &[Compared], intervals: Option<&str>) -> String {
     let mut lines: Vec<(String, String)> = figure_legend(&shown());
     let best = best_paths(runs);
@@ -244,7 +245,7 @@ fn legend(comparison: &Comparison, runs: &[Compared], intervals: Option<&str>) -
     lines.iter().map(|(name, text)| wrapped(&format!("{name:<15}"), text, width)).collect()
 }
 
-/// What the headings of figures mean.
+/// Explanation of the headings of figures.
 pub fn figure_legend(figures: &[Figure<RunResult>]) -> Vec<(String, String)> {
     let mut lines: Vec<(String, String)> = Vec::new();
     for figure in figures {
@@ -262,14 +263,14 @@ pub fn figure_legend(figures: &[Figure<RunResult>]) -> Vec<(String, String)> {
     lines
 }
 
-/// A sentence as a phrase: it begins with a small letter and has no full stop.
+/// Converts a sentence to a phrase: with a lower-case initial and without the full stop.
 fn as_phrase(sentence: &str) -> String {
     let mut characters = sentence.trim_end_matches('.').chars();
     let first = characters.next().map(|c| c.to_lowercase().to_string()).unwrap_or_default();
     first + characters.as_str()
 }
 
-/// Which paths are the best ones alone, if all runs agree on the figure.
+/// The best path alone, if it and its figure are the same in all runs.
 fn best_paths(runs: &[Compared]) -> String {
     let mut known = runs.iter().map(|run| run.best_path.as_ref());
     match known.next() {

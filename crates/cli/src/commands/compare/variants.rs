@@ -1,4 +1,4 @@
-//! What is compared: every combination of scenarios, schedulers and values of keys.
+//! Variants of a comparison: every combination of scenarios, schedulers and values of keys.
 
 use ropewalk_lab::compare::Variant;
 use ropewalk_scenario::{Named, Override, SchedulerName};
@@ -8,7 +8,7 @@ use crate::args::FileArgs;
 use crate::failure::Failure;
 use crate::vary::Vary;
 
-/// Largest number of variants.
+/// Maximum number of variants.
 const MOST: usize = 1000;
 
 /// The variants, and the columns that name them in a table.
@@ -20,7 +20,7 @@ pub struct Variants {
     pub all: Vec<Variant>,
     /// For each variant, its cell in each of the columns.
     pub names: Vec<Vec<String>>,
-    /// Whether the variants differ by their schedulers alone.
+    /// Whether the variants only differ in their schedulers.
     pub only_schedulers: bool,
 }
 
@@ -31,10 +31,11 @@ struct Choice {
     change: Option<(&'static str, String)>,
 }
 
-/// Every combination that the arguments ask for.
+/// Every combination that the arguments request.
 ///
 /// # Errors
-/// A scenario that is wrong with one of the changes, two variants of the same name, or too many variants.
+/// A scenario that is invalid with one of the changes, two variants of the same name, or too many
+/// variants.
 pub fn variants(args: &CompareArgs) -> Result<Variants, Failure> {
     let varied = args.vary.iter().map(|vary| Vary::parse(vary)).collect::<Result<Vec<_>, _>>()?;
     check_keys(&varied)?;
@@ -92,7 +93,7 @@ impl Variants {
         Ok(())
     }
 
-    /// Results are found by the label of their variant.
+    /// Checks that labels are unique, because results are found by label.
     fn check_labels(&self) -> Result<(), Failure> {
         let mut labels: Vec<&str> = self.all.iter().map(|one| one.label.as_str()).collect();
         labels.sort_unstable();
@@ -102,12 +103,13 @@ impl Variants {
     }
 }
 
-/// The schedulers to try; none if each scenario runs with its own.
+/// The schedulers to try. Empty if each scenario runs with its own.
 fn schedulers(args: &CompareArgs, varied: &[Vary], files: usize) -> Vec<Choice> {
     let own = args.schedulers.is_empty() && (!varied.is_empty() || files > 1);
     let names = match args.schedulers.is_empty() {
         _ if own => Vec::new(),
-        // `compare` is meant to show quickly what a scenario gains, so it tries all schedulers by default.
+        // `compare` should quickly show the potential of a scenario, so it tries all schedulers by
+        // default.
         true => SchedulerName::ALL.iter().copied().filter(|name| is_available(*name)).collect(),
         false => args.schedulers.clone(),
     };
@@ -136,7 +138,7 @@ fn check_keys(varied: &[Vary]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A title for each file: its name, or its path where names are equal.
+/// A title for each file: its name, or its path if names are equal.
 fn titles(files: &[FileArgs]) -> Vec<String> {
     let names: Vec<String> = files.iter().map(FileArgs::title).collect();
     let title = |(file, name): (&FileArgs, &String)| {

@@ -1,4 +1,4 @@
-//! What this machine says about itself. No packet is sent.
+//! Facts about this machine, gathered without sending a packet.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use ropewalk_runtime::seal::SecretKey;
 use super::routes::{self, Route};
 use crate::commands::tunnel::STATE_DIRECTORY;
 
-/// Readings that show the step of the monotonic clock.
+/// Number of readings to determine the step of the monotonic clock.
 const CLOCK_READINGS: usize = 1000;
 
 /// A value, or why it could not be read.
@@ -22,19 +22,19 @@ pub type Fact<T> = Result<T, String>;
 #[derive(Clone, Debug)]
 pub struct Link {
     pub name: String,
-    /// Addresses with the length of their network's prefix.
+    /// Addresses, with the prefix lengths of their networks.
     pub addresses: Vec<(IpAddr, u8)>,
     pub mtu: Fact<u32>,
-    /// What a socket gets that is bound to this interface.
+    /// Buffers and options granted to a socket that is bound to this interface.
     pub bound: Fact<SocketGrants>,
-    /// Whether the kernel drops packets whose way back is another interface.
+    /// Whether the kernel drops packets whose return route uses another interface.
     pub strict_filter: Fact<bool>,
 }
 
-/// The key that this machine uses.
+/// The key of this machine.
 #[derive(Clone, Debug)]
 pub enum KeyFact {
-    /// The default key; the first command that needs it creates it.
+    /// The default key, which the first command that needs it creates.
     Missing(PathBuf),
     Valid {
         path: PathBuf,
@@ -46,26 +46,26 @@ pub enum KeyFact {
     NoDirectory,
 }
 
-/// Everything that is checked without a peer.
+/// All facts that can be checked without a peer.
 #[derive(Debug)]
 pub struct Facts {
     pub links: Vec<Link>,
     /// IPv4 routes of the main table.
     pub routes: Fact<Vec<Route>>,
-    /// What a socket gets that is bound to no interface.
+    /// Buffers and options granted to a socket that is not bound to an interface.
     pub socket: Fact<SocketGrants>,
     /// Each address to listen on, and the error of binding it.
     pub listen: Vec<(SocketAddr, Fact<()>)>,
-    /// Whether the user named the addresses to listen on.
+    /// Whether the user specified the addresses to listen on.
     pub listen_given: bool,
     pub tun: Fact<()>,
-    /// Tunnels that were killed, with the number of changes that are left of each.
+    /// Killed tunnels, with the number of their changes that remain.
     pub killed_tunnels: Vec<(String, usize)>,
-    /// Shortest step of the monotonic clock, nanoseconds.
+    /// Minimum step of the monotonic clock, nanoseconds.
     pub clock_step_ns: Option<u64>,
     /// Whether a time server sets the system clock.
     pub synchronised: Fact<bool>,
-    /// What shows that the system clock is wrong.
+    /// Evidence that the system clock is wrong.
     pub wrong_date: Option<String>,
     pub key: KeyFact,
     /// Directory of the key, with its mode.

@@ -9,9 +9,9 @@ use super::routes::{self, Route};
 use super::verdict::Check;
 use crate::printer::{size, time};
 
-/// Coarsest step of the monotonic clock that pacing can use, nanoseconds.
+/// Maximum step of the monotonic clock that is sufficient for pacing, nanoseconds.
 const COARSEST_STEP_NS: u64 = 1_000_000;
-/// Smallest MTU of an IPv6 link (RFC 8200, 5). Packets of the base size must fit.
+/// Minimum MTU of an IPv6 link (RFC 8200, 5). Packets of the base size must fit.
 const LEAST_MTU: u32 = 1280;
 /// An address of no network (RFC 5737): the route to it is the default route.
 const ELSEWHERE: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
@@ -71,11 +71,12 @@ fn key(fact: &KeyFact) -> Check {
 
 fn settings(path: &str, mode: &Fact<u32>) -> Check {
     match mode {
-        // Who may write the directory may replace the key. The sticky bit prevents that, as in /tmp.
+        // A user who may write the directory may replace the key. The sticky bit prevents that, as
+        // in /tmp.
         Ok(mode) if mode & 0o022 != 0 && mode & 0o1000 == 0 => {
             let found = format!("others may replace the key: the mode of {path} is {mode:04o}");
             let advice = format!("chmod go-w {path}");
-            // Some systems give each user a group of their own, which may write.
+            // Some systems give each user a separate group with write permission.
             match mode & 0o002 {
                 0 => Check::warning("key directory", found, advice),
                 _ => Check::failure("key directory", found, advice),

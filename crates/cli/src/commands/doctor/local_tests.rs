@@ -28,7 +28,7 @@ fn refused<T>() -> Fact<T> {
     Err("refused".to_owned())
 }
 
-/// Asserts the verdict, and that whatever is not ok comes with advice or a reason.
+/// Asserts the verdict, and that every result other than ok has advice or a reason.
 fn assert_verdict(check: &Check, expected: Verdict) {
     assert_eq!(check.verdict, expected, "{check:?}");
     let needs_advice = matches!(expected, Verdict::Warning | Verdict::Failure);

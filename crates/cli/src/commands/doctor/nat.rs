@@ -1,4 +1,5 @@
-//! Which kind of NAT is on the way, by the addresses that the peer sees (RFC 4787, 4.1).
+//! Determines the kind of NAT between this machine and the peer from the addresses that the peer
+//! sees (RFC 4787, 4.1).
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -7,7 +8,7 @@ use std::net::{IpAddr, SocketAddr};
 pub enum Nat {
     /// The peer sees the socket's own address.
     None(SocketAddr),
-    /// There is a NAT. One address does not tell its kind.
+    /// There is a NAT. Its kind cannot be determined from one address.
     Unknown(SocketAddr),
     /// All addresses of the peer see the same address.
     EndpointIndependent(SocketAddr),
@@ -15,8 +16,8 @@ pub enum Nat {
     EndpointDependent(Vec<SocketAddr>),
 }
 
-/// The kind, from the local port and what the peer saw at each of its addresses. `own` has the addresses of this
-/// machine. None without an address.
+/// The kind, from the local port and the source that the peer saw at each of its addresses. `own` contains the
+/// addresses of this machine. `None` if `seen` is empty.
 pub fn kind(seen: &[(u16, SocketAddr)], own: &[IpAddr]) -> Option<Nat> {
     let mut addresses: Vec<SocketAddr> = seen.iter().map(|(_, address)| *address).collect();
     let first = *addresses.first()?;

@@ -1,4 +1,4 @@
-//! The way to the peer: one association over each link and address, one after the other.
+//! Checks the way to the peer: opens one association over each link and address in turn.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -18,16 +18,17 @@ use super::nat::{self, Nat};
 use super::verdict::Check;
 use crate::printer::time;
 
-/// How long a handshake may take. It is repeated after 0.5 s, 1.5 s and 3.5 s.
+/// Timeout of a handshake. It is repeated after 0.5 s, 1.5 s and 3.5 s.
 const HANDSHAKE_LIMIT: Duration = Duration::from_secs(5);
-/// How long the search for the path MTU is watched, and between two looks.
+/// Maximum number of polls of the path MTU search, and interval between them.
 const MTU_LOOKS: u32 = 30;
 const LOOK: Duration = Duration::from_millis(100);
-/// The search has ended if the path MTU stays the same for so many looks.
+/// The search has ended if the path MTU stays the same for this many polls.
 const STEADY_LOOKS: u32 = 15;
-/// How long the answer to a question may take after the handshake.
+/// Timeout for the answer to a request after the handshake.
 const BINDING_LIMIT: Duration = Duration::from_secs(2);
-/// Clocks that differ by more are a warning, seconds: handshakes refuse dates that are older by this.
+/// Larger clock differences cause a warning, seconds. Handshakes refuse dates that are older than
+/// this.
 const CLOCK_TOLERANCE_S: f64 = 10.0;
 const CLOCK_ADVICE: &str = "find out which clock is wrong, and set it: `timedatectl set-ntp true`, or `date --set`. A clock that is set \
      back keeps its machine from its peers until it has passed the date of the last handshake";
@@ -36,24 +37,24 @@ const CLOCK_ADVICE: &str = "find out which clock is wrong, and set it: `timedate
 const MARK: u32 = 0;
 const RELEASE: &str = env!("CARGO_PKG_VERSION");
 
-/// What one link and one address of the peer gave.
+/// Result for one link and one address of the peer.
 #[derive(Clone, Debug)]
 pub struct Reach {
     pub link: String,
     pub remote: SocketAddr,
-    /// What the association showed, or why there is none.
+    /// Results of the association, or why there is none.
     pub found: Result<Found, String>,
-    /// The network of the link asks for a login.
+    /// The captive portal of the link's network.
     pub portal: Option<CaptivePortal>,
-    /// By how much the peer's clock is ahead of this machine's, seconds; negative if it is behind. The peer may have told it
-    /// although it refused the handshake.
+    /// How much the peer's clock is ahead of this machine's, seconds. Negative if it is behind. The peer may have
+    /// reported it although it refused the handshake.
     pub clock_ahead_s: Option<f64>,
     /// The peer refused the handshake because of its date.
     pub refused_date: bool,
 }
 
 impl Reach {
-    /// Why there is no association, and what may be the cause.
+    /// Why there is no association, with possible causes.
     fn problem(&self) -> Option<String> {
         let error = self.found.as_ref().err()?;
         let portal = self.portal.as_ref().map(|portal| format!("; {portal}"));
@@ -61,14 +62,14 @@ impl Reach {
     }
 }
 
-/// What an association showed.
+/// Results of an association.
 #[derive(Clone, Debug, Default)]
 pub struct Found {
-    /// The round trip of the question, else a smoothed one, seconds.
+    /// The round trip of the request, otherwise a smoothed one, seconds.
     pub rtt_s: Option<f64>,
-    /// The largest packet that the path is known to carry, bytes.
+    /// The largest packet size that the path is known to carry, bytes.
     pub mtu_bytes: u32,
-    /// What the peer says, if it knows the question.
+    /// The peer's answer, if it supports the request.
     pub binding: Option<BindingResponse>,
     /// The port of the local socket.
     pub local_port: u16,
@@ -86,7 +87,7 @@ pub struct PeerRow {
     /// The address that the peer sees.
     #[serde(skip_serializing_if = "Option::is_none")]
     public_address: Option<SocketAddr>,
-    /// By how much the peer's clock is ahead of this machine's; negative if it is behind.
+    /// How much the peer's clock is ahead of this machine's. Negative if it is behind.
     #[serde(skip_serializing_if = "Option::is_none")]
     clock_ahead_s: Option<f64>,
     /// The peer's release of Ropewalk.
@@ -96,11 +97,11 @@ pub struct PeerRow {
     error: Option<String>,
 }
 
-/// Tries each link of `options` with each address of the peer of its family. All associations of a link share its
-/// socket, so that the peer's responses to them show how a NAT maps it.
+/// Tries each link of `options` with each address of the peer of the same family. All associations of a link
+/// share its socket, so that the peer's responses show how a NAT maps it.
 pub async fn probe(options: &Options, target: &Target) -> Vec<Reach> {
     let mut reaches = Vec::new();
-    // TUN devices lead into tunnels, which go over the other links.
+    // TUN devices lead into tunnels, which use the other links.
     let tun = interfaces::tun_devices().unwrap_or_default();
     let is_tun = |local: &&BindAddress| local.interface.as_ref().is_some_and(|it| tun.contains(it));
     for local in options.locals.iter().filter(|local| !(options.automatic && is_tun(local))) {
@@ -188,7 +189,8 @@ async fn try_address(endpoint: &Endpoint, target: &Target) -> Result<Found, Unre
     Ok(found)
 }
 
-/// The verdicts. With `named`, the user has named the links, and each of them has to reach the peer.
+/// The verdicts. With `named`, the user has specified the links, and each of them must reach the
+/// peer.
 pub fn checks(reaches: &[Reach], named: bool) -> Vec<Check> {
     let own: Vec<IpAddr> =
         interfaces::list().unwrap_or_default().into_iter().map(|interface| interface.ip).collect();
@@ -300,12 +302,13 @@ fn version_check(reaches: &[Reach]) -> Option<Check> {
     }
 }
 
-/// Compares the clocks. The readings of all links are of the same two clocks; the most exact one has the shortest round trip.
+/// Compares the clocks. The readings of all links concern the same two clocks. The most precise reading has the
+/// shortest round trip.
 fn clock_check(reaches: &[Reach]) -> Option<Check> {
     const NAME: &str = "peer clock";
     let rtt = |reach: &Reach| reach.found.as_ref().ok().and_then(|found| found.rtt_s);
     let read = reaches.iter().filter_map(|one| Some((rtt(one), one.clock_ahead_s?)));
-    // Refused handshakes tell no round trip.
+    // Refused handshakes have no round trip.
     let exactness = |rtt: Option<f64>| rtt.unwrap_or(f64::INFINITY);
     let best = read.min_by(|(a, _), (b, _)| exactness(*a).total_cmp(&exactness(*b)));
     let Some((rtt, ahead)) = best else {
@@ -371,7 +374,7 @@ mod tests {
             let found = checks(&reaches, named);
             let verdicts: Vec<_> = found.iter().take(2).map(|check| check.verdict).collect();
             assert_eq!(verdicts, expected, "{found:?}");
-            // The peer told neither address nor release nor date.
+            // The peer reported neither address nor release nor date.
             let silent: Vec<_> = found.iter().skip(2).map(|check| check.verdict).collect();
             let links = answers.iter().filter(|answers| **answers).count();
             assert_eq!(silent.len(), if links == 0 { 0 } else { links + 2 }, "{found:?}");

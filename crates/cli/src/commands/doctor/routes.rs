@@ -1,4 +1,4 @@
-//! The kernel's IPv4 routes, as `/proc/net/route` lists them.
+//! The kernel's IPv4 routes, as listed in `/proc/net/route`.
 
 use std::net::Ipv4Addr;
 
@@ -20,7 +20,7 @@ impl Route {
 /// Reads the table.
 ///
 /// # Errors
-/// Why it cannot be read.
+/// The reason if it cannot be read.
 pub fn read() -> Result<Vec<Route>, String> {
     if !cfg!(target_os = "linux") {
         return Err("needs Linux".to_owned());
@@ -29,9 +29,9 @@ pub fn read() -> Result<Vec<Route>, String> {
     text.map(|text| parse(&text)).map_err(|error| format!("/proc/net/route: {error}"))
 }
 
-/// Parses the table. Lines that are no usable route are skipped.
+/// Parses the table. Lines without a usable route are skipped.
 pub fn parse(text: &str) -> Vec<Route> {
-    /// Flags of a route that is up, and of one that rejects packets.
+    /// Flags of a route that is up, and of a rejecting route.
     const UP: u32 = 1;
     const REJECT: u32 = 0x200;
     let route = |line: &str| {
@@ -53,7 +53,7 @@ pub fn parse(text: &str) -> Vec<Route> {
     text.lines().skip(1).filter_map(route).collect()
 }
 
-/// The link that the system chooses for `ip`: longest prefix, then least metric.
+/// The link that the system chooses for `ip`: longest prefix, then lowest metric.
 pub fn chosen(routes: &[Route], ip: Ipv4Addr) -> Option<&str> {
     let covering = routes.iter().filter(|route| route.covers(ip));
     let best = covering.min_by_key(|r| (std::cmp::Reverse(r.mask.to_bits()), r.metric));

@@ -15,7 +15,7 @@ pub struct Document<'a> {
     /// The worst verdict.
     verdict: Verdict,
     checks: &'a [Check],
-    /// What each link and address of the peer gave; empty without a peer.
+    /// Results for each link and address of the peer. Empty without a peer.
     peer: &'a [PeerRow],
 }
 

@@ -2,7 +2,7 @@
 
 use serde::{Serialize, Serializer};
 
-/// What a check found.
+/// Result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     Ok,
@@ -34,15 +34,15 @@ impl Serialize for Verdict {
 /// A check with its result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Check {
-    /// What was checked.
+    /// Subject of the check.
     pub name: &'static str,
     /// The link that it is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub link: Option<String>,
     pub verdict: Verdict,
-    /// What was found.
+    /// Finding.
     pub found: String,
-    /// What to do about it.
+    /// Advice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub advice: Option<String>,
 }
@@ -72,7 +72,7 @@ impl Check {
         Self { advice: Some(advice.into()), ..Self::new(name, Verdict::Failure, found) }
     }
 
-    /// `reason` says why it could not be checked.
+    /// A check that could not be made. `reason` states why.
     pub fn not_checked(name: &'static str, reason: impl Into<String>) -> Self {
         Self::new(name, Verdict::NotChecked, reason)
     }

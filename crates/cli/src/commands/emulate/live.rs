@@ -84,7 +84,7 @@ fn figures(link: &str, direction: &'static str, traffic: &Traffic) -> LinkFigure
     }
 }
 
-/// The rate of each link from what it could carry between two scrapes.
+/// The rate of each link, from its capacity between two scrapes.
 #[derive(Default)]
 struct Rates {
     /// Time and capacity of each link at the scrape before the latest.
@@ -99,7 +99,8 @@ impl Rates {
             let capacities = links.iter().map(|link| link.capacity_bytes).collect();
             self.before = std::mem::replace(&mut self.latest, (at, capacities));
         }
-        // Before the first scrape, everything is zero: its rate is the mean since the emulation began.
+        // Before the first scrape everything is zero, so the rate is the mean since the start of the
+        // emulation.
         let seconds = self.latest.0.since(self.before.0).as_secs_f64();
         for (number, link) in links.iter_mut().enumerate() {
             let before = self.before.1.get(number).copied().flatten().unwrap_or_default();

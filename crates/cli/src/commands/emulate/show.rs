@@ -25,22 +25,22 @@ struct Document<'a> {
     cpu_s: f64,
     cpu: CpuFigures,
     realtime: bool,
-    /// How late packets were delivered.
+    /// Lateness of packet deliveries.
     delivery_lateness_s: LatenessFigures,
-    /// How late the emulator woke up.
+    /// Lateness of the emulator's wake-ups.
     waking_lateness_s: LatenessFigures,
     refused_packets: u64,
     broken_devices: &'a [String],
     paths: Vec<PathFigures<'a>>,
 }
 
-/// How long CPUs were used and waited for, s; null if the kernel does not count it.
+/// Time for which CPUs were used and waited for, s; null if the kernel does not count it.
 #[derive(Debug, Serialize)]
 struct CpuFigures {
     emulator_waited_s: Option<f64>,
     sender: Option<ProgramsFigures>,
     receiver: Option<ProgramsFigures>,
-    /// What the hypervisor withheld, summed over the CPUs.
+    /// CPU time withheld by the hypervisor, summed over the CPUs.
     stolen_s: Option<f64>,
 }
 
@@ -73,9 +73,9 @@ struct DirectionFigures {
     delivered_packets: u64,
     delivered_bytes: u64,
     throughput_bps: f64,
-    /// Packets dropped on the path's own link, by cause; packets of cross traffic are included.
+    /// Packets dropped on the path's own link, by cause, including packets of cross traffic.
     dropped: BTreeMap<&'static str, u64>,
-    /// Packets that the queue of that link has marked (ECN).
+    /// Packets marked by the queue of that link (ECN).
     marked: u64,
     duplicated: u64,
     queue_max_bytes: u64,

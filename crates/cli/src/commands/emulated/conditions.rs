@@ -1,6 +1,7 @@
-//! The rule by which a live run counts: the emulator was on time, and no end waited long for a CPU.
+//! The conditions under which a live run counts: the emulator was on time, and no end waited long for a CPU.
 //!
-//! A run that does not count describes the machine and not the transport. It is repeated, and its figure is never shown.
+//! A run that does not count shows the performance of the machine and not of the transport. It is repeated, and its
+//! figure is never shown.
 
 use std::fmt;
 
@@ -13,57 +14,58 @@ const LATENESS_S: f64 = 0.020;
 /// Maximum lateness of the emulator on links with short round trips, s. The kernel's timers and one batch of packets
 /// already take a few milliseconds on a busy CPU.
 const LATENESS_ON_SHORT_LINKS_S: f64 = 0.010;
-/// Maximum 99th percentile of the lateness of packets, as a share of the shortest round trip. What most packets are late
-/// by is part of every round trip that a transport measures.
+/// Maximum 99th percentile of the lateness of packets, as a fraction of the shortest round trip. The typical
+/// lateness is part of every round trip that a transport measures.
 const USUAL_LATENESS: f64 = 0.1;
-/// Smallest such bound, s: timers and batches again.
+/// Minimum of this bound, s, because of timers and batches.
 const USUAL_LATENESS_S: f64 = 0.002;
-/// Maximum time that the threads of an end, or the emulator, waited for a CPU, as a share of the run. What the hypervisor
-/// withheld counts as well. On two cores, ends that use most of a core each wait up to a fifth of the time, for each other
-/// and for the emulator, but only for 10 us at a time. While a compiler kept both cores busy, it was half of the time or more.
+/// Maximum time that the threads of an end, or the emulator, waited for a CPU, as a fraction of the run. Time
+/// withheld by the hypervisor counts too. On two cores, ends that use most of a core each wait up to a fifth of the
+/// time, for each other and for the emulator, but only for 10 us at a time. While a compiler kept both cores busy,
+/// they waited half of the time or more.
 const WAITED: f64 = 0.25;
 
-/// How much CPU time a run got, and how late its emulator was.
+/// CPU time of a run, and lateness of its emulator.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Conditions {
-    /// How long the links were up, s.
+    /// Time for which the links were up, s.
     pub seconds: f64,
-    /// How late the emulator was at most, s: with packets, or when it woke up.
+    /// Maximum lateness of the emulator, s, for packets and wake-ups.
     pub lateness_s: f64,
-    /// 99th percentile of how late packets were, s.
+    /// 99th percentile of the lateness of packets, s.
     pub packet_lateness_p99_s: f64,
-    /// How long the emulator waited for a CPU, s; null if the kernel does not count it.
+    /// Time that the emulator waited for a CPU, s; null if the kernel does not count it.
     pub emulator_waited_s: Option<f64>,
-    /// The same of the sender's threads, summed.
+    /// The same for the sender's threads, summed.
     pub sender_waited_s: Option<f64>,
-    /// The same of the receiver's threads, summed.
+    /// The same for the receiver's threads, summed.
     pub receiver_waited_s: Option<f64>,
-    /// What the hypervisor withheld, summed over the CPUs, s.
+    /// CPU time withheld by the hypervisor, summed over the CPUs, s.
     pub stolen_s: Option<f64>,
 }
 
-/// What a run lacked.
+/// Why a run does not count.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Shortage {
-    /// The emulator was late at most by this, s.
+    /// The emulator was late.
     Late {
-        /// How late, s.
+        /// Maximum lateness, s.
         seconds: f64,
         /// The bound, s.
         most: f64,
     },
-    /// Packets were late by this or more in one of 100 cases.
+    /// One of 100 packets was late by this or more.
     OftenLate {
-        /// How late, s.
+        /// Lateness, s.
         seconds: f64,
         /// The bound, s.
         most: f64,
     },
     /// An end or the emulator waited for a CPU.
     Waited {
-        /// Who waited.
+        /// The waiting party.
         who: &'static str,
-        /// For this share of the run.
+        /// Waiting time as a fraction of the run.
         share: f64,
     },
 }
@@ -107,10 +109,10 @@ impl Conditions {
         }
     }
 
-    /// Why the run does not count, if it does not. `shortest_rtt_s` is that of the links without their queues.
+    /// Why the run does not count, or `None`. `shortest_rtt_s` is that of the links without their queues.
     ///
-    /// A transport cannot tell a pause that is shorter than a round trip from acknowledgements that arrive together,
-    /// which is ordinary. A longer one is an outage that the scenario does not have.
+    /// To a transport, a pause shorter than a round trip looks like acknowledgements that arrive together, which is
+    /// common. A longer pause is an outage that the scenario does not have.
     pub fn shortage(&self, shortest_rtt_s: f64) -> Option<Shortage> {
         let most = shortest_rtt_s.clamp(LATENESS_ON_SHORT_LINKS_S, LATENESS_S);
         if self.lateness_s > most {
@@ -151,7 +153,7 @@ mod tests {
 
     use super::*;
 
-    /// A run of 10 s for which there was plenty of CPU time.
+    /// A run of 10 s with plenty of CPU time.
     const GOOD: Conditions = Conditions {
         seconds: 10.0,
         lateness_s: 0.003,
@@ -183,7 +185,7 @@ mod tests {
             (late(0.017), 0.016, Some("the emulator was late by 17.0 ms (limit 16.0 ms)")),
             (late(0.009), 0.002, None),
             (late(0.011), 0.002, Some("the emulator was late by 11.0 ms (limit 10.0 ms)")),
-            // What is usual must be a tenth of the shortest round trip, or 2 ms.
+            // The typical lateness must be below a tenth of the shortest round trip, or below 2 ms.
             (often(0.0019), 0.005, None),
             (often(0.0025), 0.030, None),
             (

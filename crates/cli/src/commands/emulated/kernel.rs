@@ -14,8 +14,8 @@ use crate::failure::Failure;
 /// Port of the receiver.
 const PORT: u16 = 5001;
 
-/// Runs the kernel's transport to the receiver's address on the path at place `path`, from 0. Returns also the
-/// conditions of the run. The samples remain in the folder `kept`, if there is one.
+/// Runs the kernel's transport to the receiver's address on the path with index `path`. Also returns the
+/// conditions of the run. If there is a folder `kept`, the samples remain in it.
 ///
 /// # Errors
 /// The emulation failed, or no attempt counted.
@@ -29,8 +29,8 @@ pub fn run(
     counted(scenario, seed, |seed| attempt(scenario, flow, path, seed, kept))
 }
 
-/// What the receiver's shell does first, and the option for the receive buffer. The kernel tunes a buffer between the
-/// limits of `net.ipv4.tcp_rmem`, which each namespace has for itself.
+/// Initial commands of the receiver's shell, and the option for the receive buffer. The kernel tunes a buffer
+/// within the limits of `net.ipv4.tcp_rmem`, which each namespace has separately.
 fn buffer(scenario: &Scenario) -> (String, String) {
     let first = scenario.transfer.receive_buffer;
     match scenario.tcp.receive_buffer_max {
@@ -74,7 +74,7 @@ fn attempt(
         _ => format!(" --congestion {}", flow.congestion),
     });
     let congestion: String = each.collect();
-    // The receiver ends a little later, and then writes what it has.
+    // The receiver ends slightly later, and then writes its results.
     let send = format!(
         "{limits}{endpoints}'{own}' kernel-peer send --to {{remote{}}}:{PORT}{congestion} {mptcp} {time} --out '{}' && sleep 0.5",
         path + 1,
@@ -96,7 +96,7 @@ fn observed(sent: &Sent, received: &Received, names: &[String], scenario: &Scena
     let warm_s = sent.began_s + scenario.transfer.warmup.as_secs_f64();
     let end_s = sent.began_s + scenario.transfer.duration.as_secs_f64();
     let within = |at: f64| at >= warm_s && at <= end_s + 0.05;
-    // The first flow alone, if the others have another congestion control.
+    // Only the first flow, if the others have another congestion control.
     let counted = if scenario.world.other_congestion.is_some() { 1 } else { usize::MAX };
     let arrived = |bytes: &[u64]| bytes.iter().take(counted).sum();
     let arrivals: Vec<(f64, u64)> =

@@ -1,4 +1,4 @@
-//! Transfers over the emulated links of a scenario: of the kernel, of Ropewalk, and of other programs.
+//! Transfers over the emulated links of a scenario, with the kernel, Ropewalk, and other programs.
 
 mod conditions;
 pub mod kernel;
@@ -17,7 +17,7 @@ pub use self::conditions::Conditions;
 use self::conditions::shortest_rtt_s;
 use crate::failure::Failure;
 
-/// Maximum number of attempts: a run that does not count is repeated three times.
+/// Maximum number of attempts: a run that does not count is repeated up to three times.
 const ATTEMPTS: u64 = 4;
 
 /// Why a transfer has no figures.
@@ -25,7 +25,7 @@ const ATTEMPTS: u64 = 4;
 pub enum NoFigures {
     /// It failed.
     Failed(Failure),
-    /// No attempt counted. Says what the last one lacked.
+    /// No attempt counted. States the shortage of the last one.
     ShortOfCpu(String),
 }
 
@@ -55,7 +55,7 @@ struct Folder {
 }
 
 impl Folder {
-    /// A new folder that is removed in the end, or this one, which remains.
+    /// Creates a folder that is removed at the end, or uses `kept`, which remains.
     fn new(kept: Option<&Path>) -> Result<Self, Failure> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let path = kept.map_or_else(
@@ -83,7 +83,7 @@ impl Drop for Folder {
     }
 }
 
-/// Lines for the shells of both ends.
+/// Shell lines of both ends.
 #[derive(Clone, Copy, Debug)]
 struct Line<'a> {
     /// At the receiver, started first.
@@ -92,14 +92,14 @@ struct Line<'a> {
     near: &'a str,
 }
 
-/// The links of the scenario. Flows beside each other are separate connections over the same links.
+/// The links of the scenario. Parallel flows are separate connections over the same links.
 pub fn links(scenario: &Scenario) -> Scenario {
     let mut links = scenario.clone();
     links.world.associations = 1;
     links
 }
 
-/// Whether links can be emulated here.
+/// Checks that links can be emulated on this machine.
 ///
 /// # Errors
 /// The reason why they cannot, with a hint.
@@ -112,7 +112,7 @@ fn own() -> Result<String, Failure> {
     std::env::current_exe().map(|own| own.display().to_string()).map_err(|error| broken(&error))
 }
 
-/// Runs `attempt` with a seed, and again with another one if the run does not count.
+/// Runs `attempt` with a seed, and repeats it with another seed if the run does not count.
 fn counted<T>(
     scenario: &Scenario,
     seed: u64,
@@ -156,7 +156,7 @@ fn emulate(
     Ok(Conditions::read(&read(&stats)?))
 }
 
-/// Reads a JSON document that a program wrote. Text before it is left out.
+/// Reads a JSON document that a program wrote. Text before it is ignored.
 fn read<T: DeserializeOwned>(file: &Path) -> Result<T, Failure> {
     let text = fs::read_to_string(file).map_err(|error| broken(&error))?;
     let document = text.find('{').map_or("", |start| &text[start..]);

@@ -1,4 +1,4 @@
-//! Transfers of other programs over the links, where they are installed.
+//! Transfers of other programs over the links, if they are installed.
 
 use std::process::{Command, Stdio};
 
@@ -17,11 +17,11 @@ pub enum OtherProgram {
     Iperf3,
     /// `quinn-peer` of Ropewalk's benchmarks: QUIC with quinn.
     Quinn,
-    /// `usrsctp-peer` of Ropewalk's tests: CMT-SCTP with usrsctp, in the clear.
+    /// `usrsctp-peer` of Ropewalk's tests: CMT-SCTP with usrsctp, unencrypted.
     Usrsctp,
 }
 
-/// What the peers of Ropewalk's benchmarks print.
+/// Output of the peers of Ropewalk's benchmarks.
 #[derive(Deserialize)]
 struct Counted {
     bytes: Option<f64>,
@@ -51,7 +51,8 @@ impl OtherProgram {
         quiet.stderr(Stdio::null()).status().is_ok()
     }
 
-    /// Runs a transfer, over the path at place `path` unless it uses all. Returns also the conditions of the run.
+    /// Runs a transfer over the path with index `path`, or over all if the program uses them. Also returns the
+    /// conditions of the run.
     ///
     /// # Errors
     /// The emulation or the program failed, or no attempt counted.

@@ -1,4 +1,4 @@
-//! A transfer of Ropewalk over the links, sealed, as `bench serve` and `bench run` measure it.
+//! A sealed transfer of Ropewalk over the links, as measured by `bench serve` and `bench run`.
 
 use std::path::Path as FilePath;
 
@@ -10,7 +10,7 @@ use serde::Deserialize;
 use super::{Conditions, Folder, Line, NoFigures, counted, emulate, own, read};
 use crate::failure::Failure;
 
-/// What is needed of the document of `bench run`.
+/// The required fields of the document of `bench run`.
 #[derive(Deserialize)]
 struct Document {
     goodput_bps: f64,
@@ -27,7 +27,8 @@ struct Path {
     remote: Option<String>,
 }
 
-/// Runs a transfer over all paths, or over the one at this place. Returns also the conditions of the run.
+/// Runs a transfer over all paths, or over the one with this index. Also returns the conditions of the
+/// run.
 ///
 /// # Errors
 /// The emulation failed, or no attempt counted.

@@ -1,4 +1,4 @@
-//! A scenario that was written from a record is run, and compared with the record.
+//! Runs a scenario that was written from a record, and compares it with the record.
 
 use std::thread::available_parallelism;
 
@@ -12,24 +12,24 @@ use crate::failure::Failure;
 use crate::printer::{rate, time};
 use crate::progress::{Progress, with_bar};
 
-/// Longest run, and most data that it may carry, bytes.
+/// Maximum duration of a run, and maximum amount of its data, bytes.
 const LONGEST_S: f64 = 60.0;
 const MOST_BYTES: f64 = 200e6;
-/// Runs of each scenario: where losses are random, the record is one sample of what such a link carries.
+/// Runs of each scenario. If losses are random, the record is only one sample.
 const SEEDS: u64 = 5;
-/// Shortest run: a shorter record does not show what the link carries.
+/// Minimum duration of a run. A shorter record does not show the capacity of the link.
 const SHORTEST_S: f64 = 1.0;
-/// A buffer that does not limit the sender: those of systems grow.
+/// A buffer that does not limit the sender, because systems grow theirs.
 const BUFFER: &str = "8 MB";
-/// Largest difference that needs no explanation.
+/// Maximum difference that needs no explanation.
 const CLOSE: f64 = 0.05;
 
-/// What a record has carried.
+/// Data carried according to a record.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Carried {
     /// Goodput with headers, bit/s.
     pub bps: f64,
-    /// For how long, seconds.
+    /// Duration, seconds.
     pub seconds: f64,
     pub by: CarriedBy,
 }
@@ -38,12 +38,12 @@ pub struct Carried {
 #[derive(Clone, Debug, PartialEq)]
 pub enum CarriedBy {
     Sctp,
-    /// TCP, with the name of its congestion control if that is known.
+    /// TCP, with the name of its congestion control if it is known.
     Tcp(Option<String>),
 }
 
 impl CarriedBy {
-    /// The `[transfer]` keys of the senders that may have made the record. The first one is the usual one.
+    /// The `[transfer]` keys of possible senders of the record. The first one is the most common.
     fn senders(&self) -> Vec<(&'static str, &'static str)> {
         let cubic = ("TCP with CUBIC", "protocol = \"mptcp\"\npreset = \"linux-6\"\n");
         let bbr =
@@ -57,8 +57,8 @@ impl CarriedBy {
     }
 }
 
-/// A scenario with these tables of paths, whose sender and duration are those of the record. It begins with a comment that
-/// compares what it carries with what the record has carried.
+/// A scenario with these tables of paths, and with the sender and duration of the record. It begins with a comment
+/// that compares simulated and recorded goodput.
 ///
 /// # Errors
 /// The scenario cannot be run.
@@ -71,7 +71,7 @@ pub fn compared(tables: &str, carried: &Carried, console: Console) -> Result<Str
         let toml = format!(
             "[transfer]\n{keys}receive_buffer = \"{BUFFER}\"\nduration = \"{duration:.1} s\"\n\n{tables}"
         );
-        // For data of the other direction, the paths are turned round.
+        // For data in the other direction, the paths are reversed.
         let turned = toml.replace("rate_down =", "rate =").replace("queue_down =", "queue =");
         let scenario = Scenario::parse(&turned, "record")?;
         Ok::<_, Failure>((Variant { label: (*name).to_owned(), scenario }, toml))

@@ -1,4 +1,4 @@
-//! A scenario from a capture of packets.
+//! Creates a scenario from a packet capture.
 
 use std::fmt::Write;
 use std::fs::File;
@@ -13,7 +13,7 @@ use ropewalk_apps::measure::recording::{
 use super::comparison::{Carried, CarriedBy};
 use super::recorded::{loss_key, queue_bound};
 
-/// Why a capture gives no scenario.
+/// Why a capture yields no scenario.
 #[derive(Debug)]
 pub enum PcapError {
     Open(std::io::Error),
@@ -29,7 +29,8 @@ impl std::fmt::Display for PcapError {
     }
 }
 
-/// The paths of the largest transfer in a capture, as tables of a scenario, and what it has carried.
+/// The paths of the largest transfer in a capture, as tables of a scenario, and the data that it has
+/// carried.
 ///
 /// # Errors
 /// [`PcapError`].

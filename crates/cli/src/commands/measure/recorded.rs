@@ -1,4 +1,4 @@
-//! A link from what other programs have recorded: ping's output, and iperf3's JSON.
+//! Derives a link from records of other programs: ping's output, and iperf3's JSON.
 
 use std::fmt::Write;
 
@@ -8,20 +8,21 @@ use serde::Deserialize;
 
 use super::comparison::{Carried, CarriedBy};
 
-/// Most packets that a summary of ping may claim: a week of ten per second.
+/// Maximum number of packets that a summary of ping may claim: a week of ten per second.
 const PACKETS_LIMIT: u64 = 6_000_000;
 /// The default queue of a scenario, 100 packets of 1500 B, bytes.
 const DEFAULT_QUEUE: f64 = 150_000.0;
-/// How many sequence numbers ICMP has (RFC 792).
+/// Number of different sequence numbers of ICMP (RFC 792).
 const NUMBERS: u64 = 1 << 16;
 /// Headers of IPv4 and TCP with timestamps, and of IPv4 and UDP, bytes.
 const TCP_HEADERS: f64 = 52.0;
 const UDP_HEADERS: f64 = 28.0;
-/// Minimum of the maximum segment size (Linux permits 48), and its usual value: that of Ethernet with timestamps, bytes.
+/// Minimum of the maximum segment size (Linux permits 48), and its usual value, that of Ethernet with timestamps,
+/// bytes.
 const LEAST_MSS: f64 = 48.0;
 const USUAL_MSS: f64 = 1448.0;
 
-/// What ping has recorded.
+/// A record of ping.
 #[derive(Debug)]
 pub struct Ping {
     /// Round trips of the answers, seconds.
@@ -31,10 +32,11 @@ pub struct Ping {
     reordered: usize,
 }
 
-/// Reads the output of ping (iputils, BSD, macOS or busybox): lines with `seq=` and `time=`, and the summary.
+/// Parses the output of ping (iputils, BSD, macOS or busybox): lines with `seq=` and `time=`, and the
+/// summary.
 ///
 /// # Errors
-/// What is missing.
+/// A message that states what is missing.
 pub fn ping(text: &str) -> Result<Ping, String> {
     let mut answers: Vec<(u64, f64)> = text.lines().filter_map(answer).collect();
     unwrap_numbers(&mut answers);
@@ -44,11 +46,13 @@ pub fn ping(text: &str) -> Result<Ping, String> {
     let (Some((least, _)), Some((last, _))) = (answers.first(), answers.last()) else {
         return Err("no line has both a sequence number and a time, such as `icmp_seq=1 ttl=57 time=11.5 ms`".into());
     };
-    // BSD numbers from 0, Linux from 1: probes before the first answer were lost only if the record has the beginning.
+    // BSD numbers from 0, Linux from 1. Probes before the first answer only count as lost if the record includes
+    // the beginning.
     let whole = text.lines().any(|line| line.trim_start().starts_with("PING "));
     let first = if whole { (*least).min(NUMBERS + 1) } else { *least };
     let seen = last - first + 1;
-    // The summary also counts what was lost at the end. In a part of a record it counts what the part does not have.
+    // The summary also counts losses at the end. In a partial record, it counts packets that the record does not
+    // include.
     let summary = text.lines().find_map(transmitted).filter(|_| whole || least - NUMBERS <= 1);
     let sent = summary.unwrap_or(0).max(seen);
     if sent > PACKETS_LIMIT {
@@ -63,8 +67,8 @@ pub fn ping(text: &str) -> Result<Ping, String> {
     Ok(Ping { rtts_s, loss, reordered: in_order })
 }
 
-/// Replaces the numbers of 16 bits, in the order of the answers, by ones that do not wrap: each is the one nearest to
-/// the number before it. They begin at [`NUMBERS`], so that a late answer may have a smaller one.
+/// Replaces the 16-bit numbers, in the order of the answers, by ones that do not wrap: each becomes the one nearest
+/// to the preceding number. They begin at [`NUMBERS`], so that a late answer may have a smaller one.
 fn unwrap_numbers(answers: &mut [(u64, f64)]) {
     let mut newest: Option<u64> = None;
     for (number, _) in answers {
@@ -118,8 +122,8 @@ impl Ping {
     }
 }
 
-/// A queue that has a known lower bound. It is a key only if it is larger than the default of scenarios: a queue of
-/// the bound itself would drop what the real one has kept.
+/// A queue with a known lower bound. It becomes a key only if it exceeds the default of scenarios: a queue of
+/// exactly the bound would drop packets that the real one has kept.
 pub fn queue_bound(suffix: &str, bytes: f64, rise_s: f64) -> String {
     let rise = rise_s * 1e3;
     if bytes > DEFAULT_QUEUE {
@@ -199,12 +203,12 @@ struct End {
     sender_tcp_congestion: Option<String>,
 }
 
-/// What iperf3 has recorded.
+/// A record of iperf3.
 #[derive(Debug)]
 pub struct RecordedTest {
     /// Keys of the scenario, with comments.
     pub keys: String,
-    /// What was carried by TCP.
+    /// Data carried by TCP.
     pub carried: Option<Carried>,
 }
 
@@ -220,12 +224,12 @@ struct Sender {
     min_rtt: Option<f64>,
 }
 
-/// Reads iperf3's JSON. The keys have the round trip only if `with_rtt`.
+/// Parses iperf3's JSON. The keys include the round trip only if `with_rtt`.
 ///
 /// # Errors
-/// What is wrong.
+/// A message if the record is invalid.
 pub fn iperf3(text: &str, with_rtt: bool) -> Result<RecordedTest, String> {
-    // Some versions print warnings in front of the document (esnet/iperf, 3.7 to 3.9) or text behind it.
+    // Some versions print warnings before the document (esnet/iperf, 3.7 to 3.9) or text after it.
     let document = text.find('{').map_or(text, |start| &text[start..]);
     let mut documents = serde_json::Deserializer::from_str(document).into_iter::<Iperf3>();
     let found = documents.next().ok_or("it is empty")?;
@@ -243,7 +247,8 @@ pub fn iperf3(text: &str, with_rtt: bool) -> Result<RecordedTest, String> {
     let (mut keys, carried) = match test.protocol.as_str() {
         "TCP" => {
             let mss = found.start.as_ref().and_then(|start| start.tcp_mss_default);
-            // A server writes 0: it does not know the size of the segments that it receives.
+            // A server writes 0, because it does not know the size of the segments that it
+            // receives.
             let mss = mss.filter(|mss| *mss >= LEAST_MSS).unwrap_or(USUAL_MSS);
             let (keys, carried) = tcp(end, mss, suffix, with_rtt)?;
             (keys, Some(carried))

@@ -1,4 +1,4 @@
-//! Scenarios of links whose rates other programs have logged.
+//! Scenarios of links whose rates were logged by other programs.
 
 use std::fs::File;
 use std::io::Read;
@@ -96,7 +96,8 @@ fn read(name: &str, options: &ReadOptions) -> Result<RateLog, Failure> {
     }
     let file = File::open(path).map_err(|error| absent(name, &error))?;
     let mut content = Vec::new();
-    // One byte more than is allowed tells a file that is too large, also if its size is not known.
+    // Reading one byte more than permitted detects files that are too large, even if their size is
+    // unknown.
     file.take(LARGEST_LOG + 1).read_to_end(&mut content).map_err(|error| absent(name, &error))?;
     if content.len() as u64 > LARGEST_LOG {
         let message = format!("--from {name}: more than {} MiB", LARGEST_LOG >> 20);

@@ -13,7 +13,7 @@ use crate::output;
 use crate::printer::{count, size, time};
 use crate::table::{Cell, Table};
 
-/// Rows of the packet table shown on the terminal; the document has the whole period.
+/// Rows of the packet table shown on the terminal. The document contains the entire period.
 const ROWS_SHOWN: usize = 12;
 
 /// Runs the slot model and shows its results.

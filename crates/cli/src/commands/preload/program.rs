@@ -1,4 +1,5 @@
-//! The program that `ropewalk preload` runs: whether it can be run, and whether the library reaches it.
+//! The program that `ropewalk preload` runs: whether it can be run, and whether the library can be
+//! loaded into it.
 
 use std::env;
 use std::ffi::OsStr;
@@ -10,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use crate::failure::Failure;
 
-/// Exit statuses of a shell, `env` and `timeout` for a program that cannot be run, and for one that is missing.
+/// Exit statuses of a shell, `env` and `timeout` for a program that cannot be run, and for a missing program.
 const CANNOT_RUN: u8 = 126;
 const MISSING: u8 = 127;
 
@@ -33,7 +34,7 @@ fn is_executable(path: &Path) -> bool {
     path.metadata().is_ok_and(|file| file.permissions().mode() & EXECUTE != 0)
 }
 
-/// Why a program was not run, with the exit status that says so.
+/// Why a program was not run, with the corresponding exit status.
 pub fn failure(name: &OsStr, error: &io::Error) -> Failure {
     let shown = name.to_string_lossy();
     let path = Path::new(name);
@@ -58,7 +59,8 @@ pub fn failure(name: &OsStr, error: &io::Error) -> Failure {
     Failure::NotRun(status, format!("cannot run `{shown}`: {why}\n = help: {help}"))
 }
 
-/// Why the library does not reach a program that can be run; none if it may. `user`: the real user and group.
+/// Why the library cannot be loaded into a program that can be run. `None` if it may be. `user`: the real
+/// user and group.
 pub fn obstacle(path: &Path, user: (u32, u32)) -> Option<String> {
     let file = path.metadata().ok()?;
     let head = head_of(path).ok()?;
@@ -75,7 +77,7 @@ pub fn obstacle(path: &Path, user: (u32, u32)) -> Option<String> {
     Some(format!("{shown} has the {bit} bit, so the system's loader ignores preloaded libraries"))
 }
 
-/// The bit of a program that makes it run as another user or group than its caller.
+/// The mode bit by which a program runs as another user or group than its caller.
 fn changes_user(file: &Metadata, (uid, gid): (u32, u32)) -> Option<&'static str> {
     let mode = file.permissions().mode();
     if mode & SET_USER_ID != 0 && file.uid() != uid {
@@ -101,12 +103,14 @@ fn interpreter_of(head: &[u8]) -> Option<PathBuf> {
 /// Type of the program header that names the loader (System V ABI, ELF, 5).
 const PT_INTERP: u32 = 3;
 
-/// Whether this is the head of an ELF program that no loader links, which alone preloads libraries. False if it cannot be told.
+/// Whether this is the head of a statically linked ELF program. Without a loader, it cannot preload libraries.
+/// False if unknown.
 fn is_static(head: &[u8]) -> bool {
     types_of_headers(head).is_some_and(|types| !types.is_empty() && !types.contains(&PT_INTERP))
 }
 
-/// Types of the program headers of an ELF file; none if it is none, or if they lie further behind.
+/// Types of the program headers of an ELF file. `None` if it is not an ELF file, or if `head` does
+/// not contain all of them.
 fn types_of_headers(head: &[u8]) -> Option<Vec<u32>> {
     let rest = head.strip_prefix(b"\x7fELF")?;
     let (wide, little) = (*rest.first()? == 2, *rest.get(1)? == 1);
@@ -164,7 +168,7 @@ mod tests {
             {
                 let head = elf(wide, little, types);
                 assert_eq!(is_static(&head), expected, "{wide} {little} {types:?}");
-                // Cut anywhere, it is not told wrongly.
+                // Truncated anywhere, it is not classified wrongly.
                 let cut = (0..head.len()).any(|length| is_static(&head[..length]));
                 assert!(!cut || expected, "{wide} {little} {types:?}");
             }

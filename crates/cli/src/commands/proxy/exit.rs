@@ -199,7 +199,7 @@ fn report_notice(reporter: &Reporter, notice: Notice) {
             let (target, reason) = (target.to_string(), reason.to_string());
             (client, Event::TargetRefused { target, reason })
         }
-        // Notices of the near end.
+        // Notices of the client end.
         Notice::Connected(_)
         | Notice::Lost(_)
         | Notice::NotConnected(..)

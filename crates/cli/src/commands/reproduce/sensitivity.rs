@@ -1,4 +1,5 @@
-//! `ropewalk reproduce --sensitivity`: which items hold when a setting that the paper leaves open has another value.
+//! `ropewalk reproduce --sensitivity`: shows which items still hold with other values of settings that the paper
+//! leaves open.
 
 use ropewalk_lab::reproduce::{Item, Options, Sensitivity, sensitivity, sensitivity_simulations};
 

@@ -56,7 +56,7 @@ fn section(paper: &str, rows: &[&Row]) -> String {
     text + "\n"
 }
 
-/// A number of a row. Units that the table does not know are part of the text.
+/// A number of a row. Units unknown to the table are part of the text.
 fn number_cell(value: f64, unit: &str) -> Cell {
     match unit {
         "bit/s" => Cell::of(value, Unit::BitsPerSecond),
@@ -131,7 +131,7 @@ pub fn tables(rows: &[Row]) -> Vec<Captioned> {
     groups.into_iter().map(of_group).collect()
 }
 
-/// Every number and claim in a row, in base units.
+/// Every number and claim in its own row, in base units.
 pub fn flat(rows: &[Row]) -> Table {
     let mut table = Table::empty();
     for name in ["paper", "item", "case", "quantity", "unit"] {

@@ -12,10 +12,10 @@ use crate::format::Captioned;
 use crate::printer::{count, estimate, rate, time};
 use crate::table::{Cell, Table};
 
-/// Room for the name of a group.
+/// Width of the name of a group.
 const GROUP_WIDTH: usize = 16;
 
-/// A path, and of a tunnel, a direction in which it is shown: their numbers.
+/// A path and, for a tunnel, a direction: their numbers.
 type Place = (Option<usize>, usize);
 
 /// The results of one run, or of several runs of one scenario.
@@ -38,7 +38,7 @@ impl Results<'_> {
         }
     }
 
-    /// A figure of the path number `path`; of a tunnel, in the direction of this number.
+    /// A figure of the path with this number and, for a tunnel, in the direction with this number.
     fn path(&self, (direction, path): Place, figure: &Figure<PathResult>) -> Option<Estimate> {
         match self {
             Self::One(result) => {
@@ -63,7 +63,7 @@ impl Results<'_> {
         }
     }
 
-    /// The directions of a tunnel; empty without one.
+    /// The directions of a tunnel. Empty without a tunnel.
     fn direction_names(&self) -> Vec<&str> {
         match self {
             Self::One(result) => result.directions.iter().map(|one| one.name.as_str()).collect(),
@@ -73,8 +73,8 @@ impl Results<'_> {
         }
     }
 
-    /// Numbers of a direction and a path, with their names, in the order of tables: each path, and of a tunnel, each path
-    /// in each direction.
+    /// Numbers of a direction and a path, with their names, in the order of tables: each path and, for a tunnel,
+    /// each path in each direction.
     fn path_rows(&self) -> Vec<(Place, [&str; 2])> {
         let directions = self.direction_names();
         let mut rows = Vec::new();
@@ -97,7 +97,7 @@ impl Results<'_> {
         }
     }
 
-    /// The flows through a tunnel, as the first run has them.
+    /// The flows through a tunnel, from the first run.
     fn flow_list(&self) -> &[FlowResult] {
         match self {
             Self::One(result) => &result.flows,
@@ -115,8 +115,8 @@ impl Results<'_> {
         }
     }
 
-    /// Every figure of the run, of each direction, of each path and of each flow in a row of its own. Without flows there is
-    /// no column for their names, and without a tunnel none for directions.
+    /// Every figure of the run, of each direction, of each path and of each flow in its own row. The columns for
+    /// the names of flows and directions exist only if there are any.
     pub fn tidy(&self) -> Table {
         let (flows, directions) = (self.flow_list(), self.direction_names());
         let shown = [!flows.is_empty(), !directions.is_empty(), true];
@@ -177,7 +177,8 @@ impl Results<'_> {
         own.into_iter().flatten().map(|table| Captioned::new("", table)).collect()
     }
 
-    /// The figures of the directions of a tunnel that are not zero in all of them; none without a tunnel.
+    /// The figures of a tunnel's directions that are not zero in all of them. `None` if there is no
+    /// tunnel.
     fn directions(&self) -> Option<Table> {
         let names = self.direction_names();
         let mut columns = direction_columns();
@@ -198,7 +199,8 @@ impl Results<'_> {
         (!names.is_empty()).then_some(table)
     }
 
-    /// The figures of the flows through a tunnel or of the sources of messages; none without either.
+    /// The figures of the flows through a tunnel or of the sources of messages. `None` if there are
+    /// neither.
     fn flows(&self) -> Option<Table> {
         let flows = self.flow_list();
         let mut table = Table::new(&["flow", "kind"]);
@@ -221,7 +223,7 @@ impl Results<'_> {
     fn paths(&self) -> Table {
         let mut columns = path_columns();
         let rows = self.path_rows();
-        // A figure that documents leave out if it is zero is left out here if it is zero on all paths.
+        // A figure that documents omit if it is zero is omitted here if it is zero on all paths.
         columns.retain(|figure| {
             let zero = |place| self.path(place, figure).is_some_and(|value| value.mean == 0.0);
             !figure.omitted_if_zero || !rows.iter().all(|(place, _)| zero(*place))
@@ -254,7 +256,7 @@ const fn is_number(unit: Unit) -> bool {
     !matches!(unit, Unit::Text | Unit::WholeNumber)
 }
 
-/// The whole output. `first` is the only run, or the first of several.
+/// The complete output. `first` is the only run, or the first of several.
 pub fn text(title: &str, results: &Results<'_>, first: &RunResult, notes: &[String]) -> String {
     let seeds = match results {
         Results::One(result) => format!("seed {}", result.seed),
@@ -301,7 +303,7 @@ fn lines(results: &Results<'_>, first: &RunResult) -> String {
     shown.filter_map(line).collect()
 }
 
-/// The known figures of a group in one line; none if there are none.
+/// The known figures of a group in one line. `None` if there are none.
 pub fn line(results: &Results<'_>, group: Group) -> Option<String> {
     let own = figures().into_iter().filter(|figure| figure.show.group == group);
     let known = own.filter_map(|figure| {

@@ -1,4 +1,4 @@
-//! What `ropewalk top` draws. Everything fits into 80 x 24 characters.
+//! The screen of `ropewalk top`. Everything fits into 80 x 24 characters.
 
 use std::collections::VecDeque;
 
@@ -11,7 +11,7 @@ use ropewalk_apps::observe::{EventStatus, LinkCap, LinkStatus, Status, clock};
 
 use crate::printer::{percent, rate, size, time, time_or_dash};
 
-/// Most links that are shown; the rest is counted.
+/// Maximum number of links that are shown. The rest is counted.
 const LINKS: usize = 8;
 /// Width of the column with the names of links.
 const NAME: usize = 10;
@@ -88,7 +88,7 @@ impl View<'_> {
 
     fn links(&self, frame: &mut Frame<'_>, area: Rect) {
         let titles = ["LINK", "PEER", "STATE", "UP", "DOWN", "SHARE", "RTT", "LOSS", "QUEUE"];
-        // Names with addresses take the room of losses and queues.
+        // Names with addresses need the space of losses and queues.
         let is_wide = self.status.links.iter().any(|link| link.name().len() >= NAME);
         let (name, count) =
             if is_wide { (NAME + 14, titles.len() - 2) } else { (NAME, titles.len()) };
@@ -123,7 +123,7 @@ impl View<'_> {
     }
 }
 
-/// What links with caps have carried, in one line.
+/// Data carried by links with caps, in one line.
 fn caps(status: &Status) -> Option<String> {
     let caps = status.tunnel.iter().flat_map(|tunnel| &tunnel.caps);
     let used = |cap: &LinkCap| {
@@ -133,20 +133,20 @@ fn caps(status: &Status) -> Option<String> {
     (!all.is_empty()).then(|| format!("caps, this month: {}", all.join(", ")))
 }
 
-/// A link, with so many characters of its name and so many columns.
+/// A row for a link, with this many characters of its name and this many columns.
 fn row(link: &LinkStatus, room: usize, columns: usize) -> Row<'_> {
     let colour = match link.state.as_str() {
         "active" => Color::Green,
         "unconfirmed" => Color::Yellow,
         _ => Color::Red,
     };
-    // Of an active link that carries no data now, its use says more.
+    // For an active link that carries no data now, its use is more informative.
     let state = match link.usage.as_str() {
         usage @ ("backup" | "never") if link.state == "active" => usage,
         _ => &link.state,
     };
     let short = |text: &str, room: usize| text.chars().take(room).collect::<String>();
-    // The end of a long address tells more.
+    // The end of a long address is more informative.
     let hidden = link.name().chars().count().saturating_sub(room);
     let name: String = link.name().chars().skip(hidden).collect();
     let cells = [
@@ -163,7 +163,7 @@ fn row(link: &LinkStatus, room: usize, columns: usize) -> Row<'_> {
     Row::new(cells.into_iter().take(columns))
 }
 
-/// A quantity without the space before its unit, and with `M` for `Mbit/s`: a column has little room.
+/// A quantity without the space before its unit, and with `b/s` for `bit/s`, for narrow columns.
 fn compact(text: &str) -> String {
     text.replace("bit/s", "b/s").replace(' ', "")
 }

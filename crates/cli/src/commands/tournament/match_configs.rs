@@ -48,7 +48,7 @@ pub fn match_configs(args: &TournamentArgs) -> Result<Vec<MatchConfig>, Failure>
     Ok(match_configs)
 }
 
-/// The settings that were named, or the default ones.
+/// The specified settings, or the default ones.
 fn settings(args: &TournamentArgs) -> Vec<Setting> {
     let protocols = |list: &[Protocol]| list.iter().copied().map(Setting::Protocol).collect();
     match (&*args.settings, &*args.protocols, args.draws, args.family) {
@@ -59,7 +59,7 @@ fn settings(args: &TournamentArgs) -> Vec<Setting> {
     }
 }
 
-/// Where a scenario comes from.
+/// Origin of a scenario.
 enum Source {
     File(PathBuf),
     Drawn(Draw),
@@ -145,7 +145,7 @@ fn match_config(
     Ok(MatchConfig { scenario, setting: setting.to_string(), protocol, participants })
 }
 
-/// The overrides by which a setting changes a scenario.
+/// The overrides of a setting for a scenario.
 fn changes_of(
     args: &TournamentArgs,
     source: &Source,
@@ -166,8 +166,8 @@ fn changes_of(
     })
 }
 
-/// The preset for a scenario whose own preset belongs to the other kind of protocol: it does not apply to this
-/// protocol, so the default preset of this protocol replaces it.
+/// The preset for a scenario whose own preset belongs to the other kind of protocol: it does not apply, so the
+/// default preset of this protocol replaces it.
 fn foreign_preset(
     args: &TournamentArgs,
     source: &Source,

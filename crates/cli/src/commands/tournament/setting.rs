@@ -1,20 +1,21 @@
-//! What a match sets besides scenario and scheduler: the protocol, its preset, and whether messages are delivered in order.
+//! Settings of a match in addition to scenario and scheduler: the protocol, its preset, and whether messages are
+//! delivered in order.
 
 use std::fmt;
 use std::str::FromStr;
 
 use ropewalk_scenario::{Named, Preset, Protocol};
 
-/// Ends the name of a setting that delivers messages on arrival.
+/// Suffix of a setting that delivers messages on arrival.
 const UNORDERED: &str = "-unordered";
 
-/// A protocol with the preset and the order of the scenario, or both by name.
+/// A protocol with the preset and the order of the scenario, or a named preset and order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Setting {
-    /// The protocol alone: the scenario's own preset applies if it belongs to this protocol.
+    /// Only the protocol: the scenario's own preset applies if it belongs to this protocol.
     Protocol(Protocol),
-    /// A preset, with the multipath protocol that it belongs to. Messages are delivered on arrival if `unordered`, otherwise as
-    /// the scenario says.
+    /// A preset, with its multipath protocol. Messages are delivered on arrival if `unordered`, otherwise as in the
+    /// scenario.
     Preset { preset: Preset, unordered: bool },
 }
 

@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::Record;
 use crate::files::VERSION;
 
-/// Bytes that are read from a file at a time.
+/// Bytes per read from a file.
 const BLOCK_SIZE: u64 = 256 << 10;
 
 /// The JSON document of a transfer.
@@ -68,10 +68,11 @@ struct Connected {
     remote_port: u16,
 }
 
-/// What iperf3 calls the options of a test. A transfer corresponds to one with a number of bytes (`-n`).
+/// Options of a test, in iperf3's terms. A transfer corresponds to a test with a number of bytes (`-n`).
 #[derive(Debug, Serialize)]
 struct TestStart {
-    /// Readers know `TCP` and `UDP`. The fields are those of `TCP`: a reliable stream of bytes.
+    /// Readers only know `TCP` and `UDP`. The fields are those of `TCP`: a reliable stream of
+    /// bytes.
     protocol: &'static str,
     num_streams: usize,
     blksize: u64,
@@ -96,14 +97,14 @@ struct End {
     files: Files,
 }
 
-/// Data counts as sent when it was acknowledged, so both ends of a path have the same bytes.
+/// Data counts as sent when it is acknowledged, so both ends of a path have the same bytes.
 #[derive(Debug, Serialize)]
 struct Streams {
     sender: Whole,
     receiver: Stretch,
 }
 
-/// A path over the entire time.
+/// A path over the entire transfer.
 #[derive(Debug, Serialize)]
 struct Whole {
     #[serde(flatten)]
@@ -118,7 +119,7 @@ struct Whole {
     mean_rtt: Option<u64>,
 }
 
-/// CPU time in percent of the duration. That of the other end is unknown.
+/// CPU time in percent of the duration. The time of the other end is unknown.
 #[derive(Debug, Serialize)]
 struct Cpu {
     host_total: f64,
@@ -137,7 +138,7 @@ struct Files {
     bytes: u64,
     /// Bytes that are stored at the receiver.
     bytes_placed: u64,
-    /// Those of them that this transfer has brought there.
+    /// Bytes that this transfer has stored there.
     bytes_moved: u64,
     failed: Vec<Failed>,
 }

@@ -1,4 +1,4 @@
-//! Shared by `send` and `recv`: what a running transfer shows, and its result.
+//! Shared code of `send` and `recv`: display and result of a transfer.
 
 mod document;
 mod screen;
@@ -21,7 +21,7 @@ use crate::live::Interrupt;
 use crate::printer::{count, percent, rate, size, time, time_or_dash};
 use crate::table::{Cell, Table};
 
-/// How long a stopped receiver may take to synchronise complete files to the disk.
+/// Maximum time for a stopped receiver to synchronise complete files to the disk.
 const STOP_LIMIT: std::time::Duration = std::time::Duration::from_secs(10);
 
 /// The result of a transfer.
@@ -29,9 +29,9 @@ const STOP_LIMIT: std::time::Duration = std::time::Duration::from_secs(10);
 pub struct Record {
     /// Figures per interval and path.
     pub recorder: Recorder,
-    /// How many files and bytes were transferred.
+    /// Numbers of transferred files and bytes.
     pub progress: Progress,
-    /// Duration of the transfer, seconds: since the first association of this peer was established.
+    /// Duration of the transfer since the first association of this peer was established, seconds.
     pub seconds: f64,
 }
 
@@ -45,7 +45,7 @@ pub fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
     built.map_err(|error| Failure::Run(format!("cannot create an event queue: {error}")))
 }
 
-/// Does the work, and takes a sample at the end of each interval. Returns no result if it was interrupted.
+/// Does the work, and takes a sample at the end of each interval. Returns no result if interrupted.
 pub async fn observe<T>(
     work: impl Future<Output = T>,
     interrupt: &mut Interrupt,
@@ -98,7 +98,7 @@ pub fn sources(watch: &Arc<TransferStatus>) -> Sources {
     Sources { transfer: Box::new(transfer), ..Sources::default() }
 }
 
-/// The event of the vocabulary of observers. Associations are reported by their endpoint.
+/// The corresponding event for observers. Associations are reported by their endpoint.
 pub fn event_of(news: &TransferEvent) -> Option<Event> {
     Some(match news.clone() {
         TransferEvent::Connected(_) | TransferEvent::Resumed(..) => return None,
@@ -141,7 +141,7 @@ impl Record {
         }
         let total = paths.iter().map(|path| path.bytes).sum::<u64>().max(1) as f64;
         let columns = ["path", "rate", "share", "RTT", "retransmitted"];
-        // Only a sender knows what was retransmitted.
+        // Only a sender knows the retransmissions.
         let mut table = Table::new(if sum.sender { &columns } else { &columns[..4] });
         for path in &paths {
             let mut row = vec![
@@ -158,7 +158,7 @@ impl Record {
 }
 
 impl Record {
-    /// Prints the result as CSV: a row for each path, and one for all; or as Markdown.
+    /// Prints the result as CSV, with a row per path and one for all, or as Markdown.
     ///
     /// # Errors
     /// It cannot be written.
@@ -218,7 +218,7 @@ fn ends(path: &Stretch) -> (&str, &str) {
     (path.link.as_deref().unwrap_or_default(), ends.map_or("", |ends| ends.1))
 }
 
-/// The path as users name it: its link and the peer's address.
+/// The path's name for users: its link and the peer's address.
 fn name(path: &Stretch) -> String {
     let (link, remote) = ends(path);
     format!("{link} -> {remote}")

@@ -23,7 +23,7 @@ const SMOOTHING: f64 = 4.0;
 
 const BAR: &str =
     "{wide_bar} {percent}%, {decimal_bytes} of {decimal_total_bytes}, {msg}, {eta} left";
-/// Interval between two lines of progress without bars, seconds.
+/// Interval between lines of progress if there are no bars, seconds.
 const LINE_INTERVAL: u64 = 5;
 
 /// Writes to stderr while a transfer runs.
@@ -59,8 +59,8 @@ impl Screen {
         Periodic { console: self.console, is_shown: self.bars.is_none(), ticks: 0 }
     }
 
-    /// Does `work` on this thread while another thread draws the progress. The figures of the paths are those that the
-    /// endpoint publishes, so that drawing never holds its lock.
+    /// Does `work` on this thread while another thread draws the progress. The figures of the paths are those that
+    /// the endpoint publishes, so drawing never holds its lock.
     pub fn show<T>(
         &self,
         watch: &Arc<TransferStatus>,
@@ -99,7 +99,7 @@ fn draw_until_over(
         bar.set_length(progress.bytes.saturating_sub(progress.failed));
         bar.set_position(progress.placed);
         let total = lines.draw(bars, &open_paths(observer));
-        // Without being asked, an endpoint publishes nothing while no data passes, and the last rates would stay.
+        // Without a request, an endpoint publishes nothing while no data passes, and the last rates would remain.
         observer.request();
         bar.set_message(rate(total));
     }
@@ -107,11 +107,11 @@ fn draw_until_over(
     lines.bars.iter().for_each(ProgressBar::finish_and_clear);
 }
 
-/// A path of an open association as its endpoint published it last.
+/// A path of an open association, as last published by its endpoint.
 struct ShownPath {
     /// Endpoint, association, index.
     key: (u64, u64, usize),
-    /// When it was published.
+    /// Time of publication.
     at: Time,
     figures: PathFigures,
 }
@@ -132,7 +132,7 @@ fn open_paths(observer: &Observer) -> Vec<ShownPath> {
     paths
 }
 
-/// What a path had carried at its last redraw.
+/// State of a path at its last redraw.
 #[derive(Clone, Copy, Default)]
 struct Drawn {
     at: Time,
@@ -165,7 +165,7 @@ impl Lines {
         for ((line, path), rate) in self.bars.iter().zip(paths).zip(rates) {
             line.set_message(text(&path.figures, rate, total));
         }
-        // Paths of an association that has ended.
+        // Paths of an ended association.
         self.bars.iter().skip(paths.len()).for_each(|line| line.set_message(""));
         total
     }

@@ -12,7 +12,7 @@ use crate::format::Captioned;
 use crate::printer::{count, percent, rate, size};
 use crate::table::{Cell, Table};
 
-/// The whole output.
+/// The complete output.
 pub fn text(title: &str, tuning: &Tuning, check: Option<&Check>) -> String {
     let heading = format!(
         "{title}: window limits for a receive buffer of {}, {} packets\n",
@@ -104,7 +104,7 @@ fn figures(tuning: &Tuning) -> String {
     lines_of(lines)
 }
 
-/// Lines of a name, a value and what it means.
+/// Lines of a name, a value and its meaning.
 fn lines_of(lines: Vec<(&str, String, String)>) -> String {
     let line = |(name, value, meaning): (&str, String, String)| {
         wrapped(&format!("{name:<17}{value:>13}   "), &meaning, width())
@@ -112,7 +112,7 @@ fn lines_of(lines: Vec<(&str, String, String)>) -> String {
     lines.into_iter().map(line).collect()
 }
 
-/// The smallest buffer by simulation, and below it that of the models.
+/// The smallest buffer by simulation, followed by that of the models.
 fn answer(title: &str, tuning: &Tuning, reach: &Reach) -> String {
     let heading = format!(
         "{title}: receive buffer for {} of the sum of the rates, with {} and the preset {}\n\n",
@@ -130,7 +130,7 @@ fn answer(title: &str, tuning: &Tuning, reach: &Reach) -> String {
     heading + &lines_of(lines.collect())
 }
 
-/// The smallest buffer for links that differ a little.
+/// The smallest buffer for links that differ slightly.
 fn with_margin(asked: f64, found: &RobustReach) -> (&'static str, String, String) {
     let links = format!(
         "{} variations of the links: rates and round trips up to {} off, and up to {} of jitter",
@@ -266,7 +266,7 @@ fn checked(tuning: &Tuning, check: &Check) -> String {
     table.text(layout()) + &wrapped("", &meaning, width()) + &verdict(check)
 }
 
-/// Advises what to do, if the simulation shows with confidence that the limits do not help.
+/// Gives advice if the simulation shows with confidence that the limits do not help.
 fn verdict(check: &Check) -> String {
     let last = check.managers.last().and_then(|last| last.gain);
     match last {
@@ -293,7 +293,7 @@ fn gain(one: &Checked, position: usize) -> String {
 }
 
 fn estimate(found: Estimate, show: fn(f64) -> String) -> String {
-    // Nothing in the scenario is random: all seeds give the same.
+    // Nothing in the scenario is random, so all seeds give the same result.
     found
         .half_width
         .filter(|half| *half > 0.0)

@@ -143,7 +143,7 @@ impl UpArgs {
             (ManagerArg::Resolvconf, None) => Manager::Resolvconf,
             (ManagerArg::File, None) => Manager::File(RESOLV_CONF.into()),
         };
-        // A tunnel to some networks leaves name resolution alone, unless name servers are given.
+        // A tunnel to some networks does not change name resolution, unless name servers are given.
         let are_set = !self.no_dns && (self.route.is_empty() || !self.dns.is_empty());
         Ok(are_set.then_some(manager))
     }
@@ -161,7 +161,7 @@ impl std::str::FromStr for BackupHub {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        // A public key ends with this character, too.
+        // A public key also ends with this character.
         let parts = text.split_once('=').filter(|(_, peer)| !peer.is_empty());
         let (to, peer) = parts.unwrap_or(("", text));
         let peer = peer.trim().parse().map_err(|error| {
@@ -185,12 +185,12 @@ pub async fn run(
     console: Console,
     moderation: Arc<ThreadModeration>,
 ) -> Result<(), Failure> {
-    // Before anything else that can fail or takes time.
+    // Must precede everything that can fail or takes time.
     let machine = Machine::open(machine_settings(args)).map_err(failed)?;
     if args.only_close {
         return machine.hold().map_err(failed);
     }
-    // If this future is dropped, the user ends the tunnel.
+    // If this future is dropped, the user has ended the tunnel.
     let mut end = End { machine: &machine, console, is_orderly: true };
     let result = connect(args, &machine, console, moderation).await;
     end.is_orderly = false;
@@ -314,7 +314,7 @@ async fn look_up(
     console: Console,
 ) -> Result<Vec<FoundHub>, Failure> {
     let (mut found, mut failures) = (Vec::new(), 0);
-    // Later, those of the tunnel are set.
+    // Saved now, because the name servers of the tunnel are set later.
     let servers = machine.name_servers().to_vec();
     for (to, hub) in hubs {
         let texts = given(&to, Some(&hub))?.to_vec();
@@ -330,7 +330,8 @@ async fn look_up(
         let addresses = loop {
             let (outside, texts, closed) = (outside.clone(), texts.clone(), machine.is_closed());
             let (answer, answered) = oneshot::channel();
-            // A thread of its own: an interrupted command does not wait for name servers.
+            // Runs in its own thread, so that an interrupted command does not wait for name
+            // servers.
             std::thread::spawn(move || {
                 answer.send(if closed { outside() } else { addresses::remotes(&texts) })
             });

@@ -95,7 +95,7 @@ pub async fn run(
     let observation = common.observe.bind("tunnel serve", console)?;
     options.observer = Some(observation.observer());
     let endpoint = Endpoint::open(options).map_err(refused)?;
-    // Before the device exists, whose addresses are of no use to a client.
+    // Must precede the creation of the device, whose addresses are useless to a client.
     let reachable = reachable(endpoint.locals());
     settings.endpoint = reachable.iter().map(|(address, _)| *address).collect();
     let to = listed(&reachable);

@@ -1,4 +1,4 @@
-//! The links of a client: those that `--from` names, and the rules of `--link`.
+//! The links of a client: those of `--from`, and the rules of `--link`.
 
 use std::net::IpAddr;
 
@@ -11,7 +11,7 @@ use super::client::UpArgs;
 use crate::console::Console;
 use crate::failure::Failure;
 
-/// Refuses names that no interface can have.
+/// Refuses names that cannot belong to an interface.
 ///
 /// # Errors
 /// [`Failure`].
@@ -50,7 +50,7 @@ pub fn ledger(args: &UpArgs) -> Result<Option<LinkLedger>, Failure> {
     Ok(Some(ledger))
 }
 
-/// Tells of links that this machine does not have now. One of them may be misspelt.
+/// Notes links that this machine does not have at present. One of them may be misspelt.
 pub fn note_missing(args: &UpArgs, console: Console) {
     let (Ok(all), Ok(addresses)) = (routes::interfaces(), interfaces::list()) else { return };
     let names: Vec<String> = all.into_iter().map(|interface| interface.name).collect();

@@ -21,7 +21,7 @@ const AFTER_HELP: &str = "The file has the options of `ropewalk tunnel up` or, w
     ropewalk tunnel new home --peer PUBKEY --to 192.0.2.7 --kill-switch --link 'wwan0 use=backup'\n  \
     ropewalk tunnel new hub --hub --allow PUBKEY";
 
-/// Identifiers of the arguments that the file does not have.
+/// Identifiers of the arguments that are not written to the file.
 const FILE: &str = "new-file";
 const HUB: &str = "new-hub";
 
@@ -106,7 +106,7 @@ fn ends() -> [Vec<Arg>; 2] {
     [&up, &serve].map(|command| config::options(command).cloned().collect())
 }
 
-/// Those of both, each once.
+/// The options of both, without duplicates.
 fn options() -> Vec<Arg> {
     let [mut all, serve] = ends();
     let is_new = |option: &Arg| !all.iter().any(|other| other.get_id() == option.get_id());
@@ -167,7 +167,7 @@ impl Given {
         Some(Self { long, help: config::help_of(option), value })
     }
 
-    /// Sets the option in the text of a file, in place of its line or at the end.
+    /// Sets the option in the text of a file, replacing its line or appending one.
     fn set_in(&self, text: &str) -> String {
         let key = self.long.replace('-', "_");
         let new = format!("{key} = {}", self.value);
@@ -185,7 +185,7 @@ impl Given {
     }
 }
 
-/// A text in quotes: JSON quotes texts as TOML does.
+/// A quoted text. JSON and TOML quote texts in the same way.
 fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
@@ -193,7 +193,7 @@ fn quoted(text: &str) -> String {
 /// The text of the file.
 ///
 /// # Errors
-/// An option is not one of the command that reads the file.
+/// An option does not belong to the command that reads the file.
 fn text(args: &NewArgs) -> Result<String, Failure> {
     let [up, serve] = ends();
     let (own, text, command) =

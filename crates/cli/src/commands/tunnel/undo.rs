@@ -1,4 +1,4 @@
-//! `ropewalk tunnel undo`: what a tunnel that was killed has left.
+//! `ropewalk tunnel undo`: removes the changes that a killed tunnel has left.
 
 use std::path::PathBuf;
 

@@ -44,7 +44,7 @@ fn figures(cell: &Cell) -> Vec<Figure> {
     let (Some(kernel), Some(simulated)) = (cell.kernel.first(), cell.simulated.first()) else {
         return Vec::new();
     };
-    // Series of the same name have the same colour; the kernel's are dotted.
+    // Series of the same name have the same colour. The kernel's are dotted.
     let both = [(kernel, Origin::Peer), (simulated, Origin::Simulated)];
     let of = cell.transport;
     let figure = |id: &str, title: &str, y_label: &str, series: Vec<FigureSeries>| {
@@ -87,7 +87,7 @@ fn curve(
     FigureSeries { name: name.to_owned(), source, style: Style::Line, x, y }
 }
 
-/// A value with four digits: more would double the size of the page.
+/// A value with four digits. More digits would double the size of the page.
 fn rounded(value: f64) -> f64 {
     format!("{value:.3e}").parse().unwrap_or(value)
 }

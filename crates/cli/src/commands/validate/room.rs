@@ -1,14 +1,14 @@
-//! Room on this machine for transfers at the same time.
+//! Capacity of this machine for simultaneous transfers.
 
 use std::sync::{Condvar, Mutex, PoisonError};
 
 use ropewalk_scenario::{Path, Scenario};
 
-/// Rates of links for which one core has room, bit/s. A transfer at 100 Mbit/s was measured to take half of a core, the
-/// emulator two thirds of that.
+/// Total link rate per core, bit/s. A transfer at 100 Mbit/s was measured to take half of a core, and the emulator
+/// takes two thirds of that.
 const RATE_PER_CORE: u64 = 80_000_000;
 
-/// Room for links with a limited sum of rates.
+/// Capacity for links with a limited sum of rates.
 #[derive(Debug)]
 pub struct Room {
     all_bps: u64,
@@ -17,13 +17,13 @@ pub struct Room {
 }
 
 impl Room {
-    /// The room of a machine with this many cores.
+    /// The capacity of a machine with this many cores.
     pub fn new(cores: usize) -> Self {
         let all_bps = RATE_PER_CORE * cores.max(1) as u64;
         Self { all_bps, free_bps: Mutex::new(all_bps), freed: Condvar::new() }
     }
 
-    /// Does `work` once there is room for links of `rate_bps`. Faster links than there is room for run alone.
+    /// Does `work` once there is capacity for links of `rate_bps`. Links that exceed the capacity run alone.
     pub fn with<T>(&self, rate_bps: u64, work: impl FnOnce() -> T) -> T {
         let taken = rate_bps.min(self.all_bps);
         let mut free = self.free_bps.lock().unwrap_or_else(PoisonError::into_inner);
@@ -39,7 +39,7 @@ impl Room {
     }
 }
 
-/// The sum of the rates that the paths at these places can carry, bit/s.
+/// The total rate of the paths with these indices, bit/s.
 pub fn rate_bps(scenario: &Scenario, places: &[usize]) -> u64 {
     let of = |path: &Path| {
         let shared = path.via.iter().map(|at| scenario.links[*at].up.capacity.mean_rate());

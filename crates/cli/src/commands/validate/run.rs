@@ -1,4 +1,4 @@
-//! Runs the cells, several at the same time.
+//! Runs the cells, several of them simultaneously.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -122,7 +122,7 @@ fn read_recorded(path: &Path, args: &ValidateArgs) -> Result<Recorded, Failure> 
     Ok(found)
 }
 
-/// Checks all that the runs need before any of them starts.
+/// Checks all requirements of the runs before any of them starts.
 fn check(args: &ValidateArgs, scenarios: &[(String, Scenario)]) -> Result<(), Failure> {
     for (name, scenario) in scenarios {
         args.path(name, scenario)?;
@@ -161,7 +161,7 @@ fn check(args: &ValidateArgs, scenarios: &[(String, Scenario)]) -> Result<(), Fa
     scenarios.first().map_or(Ok(()), |(_, scenario)| emulated::check(scenario))
 }
 
-/// Runs all comparisons. Returns those that succeeded, and why the others failed.
+/// Runs all comparisons. Returns those that succeeded, and the reasons for the others.
 fn run_all(
     args: &ValidateArgs,
     jobs: &[Job<'_>],
@@ -239,7 +239,7 @@ fn run(
     Ok(Cell::judge((*name).to_owned(), paths, *transport, kernel, simulated, latest))
 }
 
-/// Simulates as many seeds as there are runs of the kernel.
+/// Simulates as many seeds as the kernel has runs.
 fn compare_recorded(
     args: &ValidateArgs,
     (name, scenario, transport): &Job<'_>,

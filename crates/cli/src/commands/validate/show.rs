@@ -21,7 +21,8 @@ pub fn flat(cells: &[Cell]) -> Table {
     verdicts(cells, true)
 }
 
-/// All cells, one row each. `with_all`: also ranges of single runs, and the share of the kernel's busiest path.
+/// All cells, one row each. With `with_all`, also ranges of single runs and the share of the kernel's busiest
+/// path.
 fn verdicts(cells: &[Cell], with_all: bool) -> Table {
     let with_range = with_all || cells.iter().any(|cell| cell.kernel.len() > 1);
     let mut table = Table::empty();
@@ -69,7 +70,7 @@ fn values(cell: &Cell, for_programs: bool) -> [Shown; 21] {
     let queueing = cell.verdict.queueing_s;
     let (resent, window) = (&cell.verdict.retransmitted, cell.receive_window_bytes);
     let range = cell.goodput_range_bps;
-    // The limit below which retransmissions count as none needs two decimals.
+    // The limit below which retransmissions are ignored needs two decimals.
     let part = |part: f64| match for_programs {
         true => Shown::of(part, Ratio),
         false => Shown::from(format!("{:.2} %", part * 1e2)),
@@ -127,7 +128,7 @@ fn paths(cells: &[Cell]) -> Table {
     table
 }
 
-/// The figures of a cell that do not agree.
+/// The figures of a cell that disagree.
 fn off(cell: &Cell) -> Vec<&'static str> {
     let verdict = &cell.verdict;
     let rtt = verdict.rtt_s.is_none_or(|rtt| rtt.within);
@@ -140,7 +141,7 @@ fn off(cell: &Cell) -> Vec<&'static str> {
     all.into_iter().filter(|(_, within)| !within).map(|(name, _)| name).collect()
 }
 
-/// How many cells agree.
+/// Number of cells that agree.
 pub fn summary(summary: Summary, kernel: &str) -> String {
     let part = |count: usize, of: usize| percent(count as f64 / of.max(1) as f64);
     let Summary { cells, goodput, rtt, rtt_cells, queueing, retransmitted } = summary;

@@ -9,13 +9,13 @@ use landlock::{
 
 use super::Files;
 
-/// The newest version of the rights. Older kernels enforce the rights that they know.
+/// The newest version of the rights. Older kernels enforce the rights that they support.
 const RIGHTS: ABI = ABI::V5;
 
 /// The log message on a kernel without Landlock.
 const MISSING: &str = "files not restricted: this kernel has no Landlock (it needs Linux 5.19 or later, enabled at boot)";
 
-/// Restricts this thread and the threads that it will start.
+/// Restricts this thread and the threads that it starts later.
 ///
 /// # Errors
 /// The kernel refused a request.

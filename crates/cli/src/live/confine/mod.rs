@@ -1,5 +1,5 @@
-//! Confines a server that listens to the network: removes rights that it does not need, so that a defect in the
-//! server does not give an attacker the whole machine.
+//! Confines a server that listens to the network. It removes rights that the server does not need, to limit
+//! what an attacker gains from a defect in the server.
 //!
 //! | measure | what it removes |
 //! | --- | --- |

@@ -1,6 +1,6 @@
 //! The system calls that a server may make.
 //!
-//! Two filters, of which the kernel applies the stricter result:
+//! There are two filters, and the kernel applies the stricter result:
 //!
 //! ```text
 //!   call is dangerous (lists below)          -> EPERM
@@ -8,9 +8,9 @@
 //!   any other, also those of future kernels  -> ENOSYS
 //! ```
 //!
-//! A list of permitted calls also blocks calls that nobody thought of. Its usual cost is that a newer C library
-//! makes a call that the list lacks. ENOSYS is the answer of an older kernel, so the library falls back to the
-//! call that it used before, and the process continues. With EPERM or SIGSYS it would fail.
+//! A list of permitted calls also blocks unforeseen calls. Its usual cost is that a newer C library makes a
+//! call that the list lacks. ENOSYS is the answer of an older kernel, so the library falls back to the call
+//! that it used before, and the process continues. With EPERM or SIGSYS it would fail.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ use seccompiler::{
     SeccompFilter, SeccompRule, TargetArch, apply_filter_all_threads,
 };
 
-/// Calls that every server needs, whatever their arguments.
+/// Calls that every server needs, with any arguments.
 const NEEDED: &[libc::c_long] = &[
     // Descriptors.
     libc::SYS_read,
@@ -115,7 +115,7 @@ const NEEDED: &[libc::c_long] = &[
     libc::SYS_uname,
     libc::SYS_sysinfo,
     libc::SYS_getrandom,
-    // Reading files. Landlock decides which ones.
+    // Reading files. Landlock restricts which ones.
     libc::SYS_openat,
     libc::SYS_statx,
     libc::SYS_newfstatat,
@@ -195,7 +195,7 @@ const FILE_CHANGES_LEGACY: &[libc::c_long] = &[
 #[cfg(not(target_arch = "x86_64"))]
 const FILE_CHANGES_LEGACY: &[libc::c_long] = &[];
 
-/// Calls that no server here needs and attackers use.
+/// Calls that no server needs, but that attackers use.
 const DANGEROUS: &[libc::c_long] = &[
     // Other programs and processes.
     libc::SYS_execve,
@@ -278,7 +278,7 @@ const DANGEROUS_LEGACY: &[libc::c_long] = &[];
 const SOCKET_FAMILIES: [libc::c_int; 4] =
     [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];
 
-/// Permitted operations of `prctl`: names of threads and of memory, queries, and those that installing a filter needs.
+/// Permitted operations of `prctl`: names of threads and of memory, queries, and those for installing a filter.
 const PRCTL_OPTIONS: [libc::c_int; 6] = [
     libc::PR_SET_NAME,
     libc::PR_GET_NAME,
@@ -297,7 +297,7 @@ type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 pub fn restrict(changes_files: bool) -> Result<String, String> {
     let build = || -> Result<[BpfProgram; 2], seccompiler::BackendError> {
         let refuse = |errno: libc::c_int| SeccompAction::Errno(errno.unsigned_abs());
-        // Between actions of the same severity the newer filter decides, so the dangerous calls come last.
+        // Among actions of the same severity the newer filter decides, so the dangerous calls come last.
         let needed = program(needed(changes_files)?, refuse(libc::ENOSYS), SeccompAction::Allow)?;
         let dangerous =
             program(dangerous(changes_files)?, SeccompAction::Allow, refuse(libc::EPERM))?;
@@ -333,18 +333,18 @@ fn needed(changes_files: bool) -> Result<Rules, seccompiler::BackendError> {
     };
     rules.insert(libc::SYS_socket, of_list(&SOCKET_FAMILIES)?);
     rules.insert(libc::SYS_prctl, of_list(&PRCTL_OPTIONS)?);
-    // Threads, but no processes. `clone3` passes its flags by a pointer, which a filter cannot follow: the
-    // C library takes `clone` when `clone3` is missing.
+    // Threads, but no processes. `clone3` passes its flags by a pointer, which a filter cannot follow. If
+    // `clone3` is missing, the C library uses `clone`.
     let thread = (libc::CLONE_THREAD | libc::CLONE_VM).unsigned_abs().into();
     let is_thread = SeccompCondition::new(0, Len::Qword, Op::MaskedEq(thread), thread)?;
     rules.insert(libc::SYS_clone, vec![SeccompRule::new(vec![is_thread])?]);
-    // No memory becomes executable.
+    // Memory must not become executable.
     let executable = libc::PROT_EXEC.unsigned_abs().into();
     for call in [libc::SYS_mmap, libc::SYS_mprotect] {
         let data = SeccompCondition::new(2, Len::Dword, Op::MaskedEq(executable), 0)?;
         rules.insert(call, vec![SeccompRule::new(vec![data])?]);
     }
-    // Signals and limits of this process alone; `abort` sends a signal to its own thread.
+    // Only signals and limits of this process; `abort` sends a signal to its own thread.
     rules.insert(libc::SYS_tgkill, vec![equal(0, u64::from(std::process::id()))?]);
     rules.insert(libc::SYS_prlimit64, vec![equal(0, 0)?]);
     Ok(rules)
@@ -367,7 +367,8 @@ fn dangerous(changes_files: bool) -> Result<Rules, seccompiler::BackendError> {
     Ok(rules)
 }
 
-/// Rules that match an `open` with flags, in this argument, that write, create or truncate.
+/// Rules that match an `open` whose flags, in this argument, permit writing, creating or
+/// truncating.
 fn opened_for_writing(argument: u8) -> Result<Vec<SeccompRule>, seccompiler::BackendError> {
     let flags = [libc::O_WRONLY, libc::O_RDWR, libc::O_CREAT, libc::O_TRUNC];
     let rule = |flag: libc::c_int| {

@@ -8,7 +8,7 @@ use super::*;
 /// Tells the child process which profile to apply.
 const PROFILE: &str = "ROPEWALK_TEST_PROFILE";
 
-/// A directory in which any user may run the test: an unprivileged user may not enter the build's directory.
+/// A directory that any user may enter. An unprivileged user may not enter the build directory.
 fn everybodys_directory(name: &str) -> PathBuf {
     use std::os::unix::fs::PermissionsExt;
     let path = env::temp_dir().join(format!("ropewalk-{name}-{}", std::process::id()));
@@ -17,7 +17,7 @@ fn everybodys_directory(name: &str) -> PathBuf {
     path
 }
 
-/// Attempts what an attacker would, and prints each result: `ok`, or the kind of the error.
+/// Attempts what an attacker would try, and prints each result: `ok`, or the kind of the error.
 fn try_everything(room: &Path) {
     let show = |what: &str, result: std::io::Result<()>| {
         println!("{what}={}", result.map_or_else(|error| format!("{error:?}"), |()| "ok".into()));
@@ -56,7 +56,7 @@ fn try_everything(room: &Path) {
     });
 }
 
-/// Opens the notifications of the system, and looks for one.
+/// Opens the system's notifications, and polls for one.
 fn watch_interfaces() -> std::io::Result<()> {
     use ropewalk_runtime::system::{Changes, NetworkMonitor};
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -76,7 +76,7 @@ fn confined_child() {
     let files = if profile == "recv" { Files::below(&room) } else { Files::default() };
     let args = ConfineArgs { no_confine: profile == "none" };
     println!("{}", args.restrict_files(&files).expect("files"));
-    // A thread that exists already is confined too.
+    // Existing threads are confined too.
     let (go, wait) = std::sync::mpsc::channel::<()>();
     let other = std::thread::spawn(move || {
         wait.recv().expect("the word");
@@ -112,7 +112,7 @@ fn child(profile: &str, user: Option<u32>) -> String {
 #[test]
 fn a_confined_process_runs_no_program_traces_nothing_and_keeps_its_files() {
     let root = nix::unistd::geteuid().is_root();
-    // 65534 is nobody.
+    // 65534 is the unprivileged user.
     let users = if root { vec![None, Some(65534)] } else { vec![None] };
     for user in users {
         for profile in ["exit", "recv"] {

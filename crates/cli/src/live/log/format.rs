@@ -37,7 +37,7 @@ fn priority(level: Level) -> u8 {
     }
 }
 
-/// Whether stderr goes to journald, which tells its services the device and inode of their stderr.
+/// Whether stderr goes to journald. It passes the device and inode of stderr to its services.
 pub fn is_journal() -> bool {
     #[cfg(target_os = "linux")]
     {

@@ -1,4 +1,5 @@
-//! Limits the rate of logged events: a flood of events must not fill the disk, nor hide what other peers do.
+//! Limits the rate of logged events: a flood of events must not fill the disk or hide the events of other
+//! peers.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -7,11 +8,11 @@ use std::time::Duration;
 use ropewalk_runtime::seal::PublicKey;
 use tokio::time::Instant;
 
-/// Events of one kind and peer that are logged without delay.
+/// Events per kind and peer that are logged without delay.
 const BURST: u32 = 50;
-/// After these, one event per this interval.
+/// Minimum interval between further events.
 const INTERVAL: Duration = Duration::from_millis(200);
-/// Pairs of kind and peer that are counted separately. Further peers share one bucket per kind.
+/// Pairs of kind and peer that are counted separately. Other peers share one bucket per kind.
 const BUCKETS: usize = 1024;
 
 /// Token buckets per kind of event and peer.

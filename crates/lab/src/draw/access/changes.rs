@@ -1,4 +1,4 @@
-//! What changes on a link during a run: steps and outages.
+//! Changes of a link during a run: steps and outages.
 
 use ropewalk_base::Rng;
 
@@ -8,7 +8,7 @@ use super::kind::{
 };
 use super::{Link, within};
 
-/// The keys `steps` and `outages` of a link, as far as it has them, for a run of `duration_s` with this warm-up.
+/// The keys `steps` and `outages` of a link, if it has any, for a run of `duration_s` with this warm-up.
 pub fn text(link: &Link, (warmup_s, duration_s): (f64, f64), rng: &mut Rng) -> String {
     let outage_s = rng.chance(OUTAGE_SHARE).then(|| within(rng, OUTAGE_S));
     match link.kind.changes {

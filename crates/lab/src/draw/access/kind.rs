@@ -3,14 +3,14 @@
 /// A range that values are drawn from, uniformly in the logarithm.
 pub type Range = [f64; 2];
 
-/// A kind of access link. Rates, round trips and shares of the rate are those that subscribers have.
+/// A kind of access link. Rates, round trips and return shares are typical of subscribers.
 #[derive(Debug)]
 pub struct Kind {
     /// Prefix of the path's name.
     pub name: &'static str,
     /// Share of all links, in percent.
     pub weight: u64,
-    /// Forward rate, Mbit/s. Of a link whose rate changes, the mean.
+    /// Forward rate, Mbit/s. The mean if the rate changes.
     pub rate_mbps: Range,
     /// Round trip without queueing, ms.
     pub rtt_ms: Range,
@@ -20,7 +20,7 @@ pub struct Kind {
     pub jitter_ms: Option<Range>,
     /// Random loss, in addition to queue overflows.
     pub loss: Loss,
-    /// What changes during a run.
+    /// Changes during a run.
     pub changes: Changes,
 }
 
@@ -33,7 +33,7 @@ pub enum Loss {
     Bursts(Range),
 }
 
-/// What changes during a run.
+/// Changes during a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Changes {
     /// Nothing.
@@ -48,7 +48,7 @@ pub enum Changes {
 pub const SINGLE_LOSS: Range = [1e-6, 1e-4];
 /// Mean length of a burst, packets.
 pub const BURST_PACKETS: Range = [2.0, 8.0];
-/// Time for which a full queue takes to drain at the link's rate, s, in either direction.
+/// Time in which a full queue drains at the link's rate, s, in either direction.
 pub const QUEUE_S: Range = [0.04, 1.0];
 /// Interval of the changes of a mobile link, s.
 pub const RADIO_INTERVAL_S: Range = [0.5, 2.0];

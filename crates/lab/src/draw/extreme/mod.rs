@@ -1,5 +1,5 @@
-//! The family *extreme*: any combination of rate, delay, queue, loss and other traffic, however unlikely. It shows
-//! where rules break.
+//! The family *extreme*: any combination of rate, delay, queue, loss and cross traffic, even an unlikely one. It
+//! shows where rules break.
 
 mod path;
 pub mod trace;

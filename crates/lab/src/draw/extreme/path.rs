@@ -35,11 +35,11 @@ enum Loss {
 enum Return {
     /// The same as the forward direction.
     Alike,
-    /// This share of the forward rate, and a queue of this many bytes.
+    /// A rate of this share of the forward rate, and a queue of this many bytes.
     Thin { share: f64, queue: u64 },
     /// Loss of this share of the acknowledgements.
     Lossy(f64),
-    /// A rate of `rate` times the forward rate, of which cross traffic takes the share `load`.
+    /// A rate of `rate` times the forward rate. Cross traffic takes the share `load` of it.
     Congested { rate: f64, load: f64, queue: u64 },
 }
 

@@ -5,7 +5,7 @@ use ropewalk_scenario::Trace;
 
 use super::super::log_uniform;
 
-/// Length of a trace, s; it repeats after that.
+/// Length of a trace, s. It then repeats.
 const TRACE_S: f64 = 60.0;
 /// Interval at which the rate of a cellular link changes, s.
 const STEP_S: f64 = 0.02;
@@ -20,8 +20,8 @@ const OUTAGE_S: f64 = 0.5;
 const HANDOVER_S: f64 = 15.0;
 
 /// A cellular link after the model of Winstein, Sivaraman and Balakrishnan (Sprout, NSDI 2013). Packets leave as
-/// a Poisson process whose rate is a Brownian motion; at zero the rate stays there for a while. The motion is
-/// reflected at three times its initial value and scaled to the mean rate.
+/// a Poisson process whose rate is a Brownian motion. When the rate reaches zero, it stays there for a while.
+/// The motion is reflected at three times its initial value and scaled to the mean rate.
 pub fn cellular(name: &str, mean_bps: f64, mut rng: Rng) -> Trace {
     let mean = mean_bps / 8.0 / Trace::OPPORTUNITY_BYTES as f64;
     let steps = (TRACE_S / STEP_S) as usize;

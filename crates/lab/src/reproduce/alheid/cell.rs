@@ -123,7 +123,7 @@ impl Cell {
         std::iter::once("tcp.data_waits=true".to_owned()).chain(burst).collect()
     }
 
-    /// The runs of the cell, with seeds of its own. `changes` are added as `key=value`.
+    /// The runs of the cell, with separate seeds. `changes` are added as `key=value`.
     pub fn keys(&self, changes: &[String]) -> Vec<RunKey> {
         let (rule, file) = (self.recovery.1, format!("scenario-{}.toml", self.scenario));
         let name = format!("{PAPER}/{file}/{}/{}", self.preset.name(), self.label());
@@ -179,7 +179,7 @@ pub fn links(scenario: u32) -> [Link; 2] {
 }
 
 impl Link {
-    /// The runs of the link, with seeds of its own.
+    /// The runs of the link, with separate seeds.
     pub fn keys(self) -> Vec<RunKey> {
         let Self { standard, rate_mbps } = self;
         let key = RunKey::new(PAPER, "link.toml", "round-robin").with(format!(

@@ -23,8 +23,8 @@ fn null_rule(cell: Cell) -> f64 {
     }
 }
 
-/// A row for each scenario, and the judged one: their mean. It holds if its whole confidence interval over the
-/// seeds is above the mean of the null rule.
+/// A row for each scenario, and the judged one: their mean. It holds if its complete confidence interval over
+/// the seeds is above the mean of the null rule.
 ///
 /// # Errors
 /// A message if the statement is incomplete, or if a run failed.
@@ -92,8 +92,8 @@ impl Correlations {
     }
 }
 
-/// Spearman's coefficient; equal values share the mean of their ranks. None if all values of a side are equal,
-/// or if there are fewer than two.
+/// Spearman's rank correlation coefficient; equal values share the mean of their ranks. `None` if all values
+/// of a side are equal, or if there are fewer than two.
 fn spearman(a: &[f64], b: &[f64]) -> Option<f64> {
     assert_eq!(a.len(), b.len(), "a correlation of pairs");
     let (a, b) = (ranks(a), ranks(b));

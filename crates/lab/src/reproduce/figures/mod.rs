@@ -16,7 +16,7 @@ use super::row::{Figure, FigureSeries, Origin, Style, Value};
 /// Sources for figures.
 #[derive(Clone, Copy, Debug)]
 pub struct FigureSources<'a> {
-    /// The paper; none for a peer.
+    /// The paper. `None` for a peer.
     pub expected: Option<&'a Expected>,
     /// Finished simulations.
     pub runs: &'a Runs,

@@ -28,7 +28,7 @@ pub struct SearchResult {
 /// The best limits in steps of `step` packets at this rate of the first path.
 ///
 /// # Errors
-/// What the optimiser does not take, in words.
+/// A message if the optimiser rejects the parameters.
 pub fn search_results(rate_mbps: f64, step: u32) -> Result<SearchResult, String> {
     let (tables, packets) = problem(rate_mbps)?;
     let best = heuristic(&tables, packets, step).map_err(|e| e.to_string())?;
@@ -42,7 +42,7 @@ pub fn search_results(rate_mbps: f64, step: u32) -> Result<SearchResult, String>
 /// CPU time of the exhaustive search on this machine, ms. It differs in each run.
 ///
 /// # Errors
-/// What the models do not take, in words.
+/// A message if the models reject the parameters.
 pub fn measured_ms(rate_mbps: f64, step: u32) -> Result<f64, String> {
     let (tables, packets) = problem(rate_mbps)?;
     let watch = Stopwatch::start();

@@ -18,7 +18,7 @@ use super::{PAPER, gain, heuristic, printed, sweep};
 /// Judges one statement.
 ///
 /// # Errors
-/// What the statement lacks, or why a run failed, in words.
+/// A message if the statement is incomplete, or if a run failed.
 pub fn judge(expected: &Expected, entry: &Entry, runs: &Runs) -> Result<Vec<Row>, String> {
     match entry.kind {
         Kind::Table => return peer(expected, entry, runs),
@@ -214,7 +214,8 @@ fn lost(expected: &Expected, entry: &Entry) -> Result<Row, String> {
     })
 }
 
-/// Judges that no larger step finds more, at any rate; the row shows the pair that comes closest to doing so.
+/// Judges that no larger step finds a higher throughput, at any rate. The row shows the pair closest to a
+/// violation.
 fn not_rising(expected: &Expected, entry: &Entry) -> Result<Row, String> {
     let mut worst: Option<(String, Pair, f64)> = None;
     for rate in heuristic::RATES_MBPS {
@@ -243,7 +244,7 @@ fn not_rising(expected: &Expected, entry: &Entry) -> Result<Row, String> {
 /// Loss rates and the peer's throughput, bit/s.
 ///
 /// # Errors
-/// What is wrong with the table, in words.
+/// A message if the table is malformed.
 pub fn peer_points() -> Result<Vec<(f64, f64)>, String> {
     let file = data::folder(PAPER).and_then(|folder| folder.file("ns2.csv"));
     let table = Table::parse(file.ok_or("there is no file ns2.csv")?)?;

@@ -14,7 +14,7 @@ use super::plan::RunKey;
 /// The folder.
 pub const PAPER: &str = "wallace2014";
 
-/// Items with random runs. Each has a thousand seeds of its own, from 1000 times its position on.
+/// Items with random runs. Each has a thousand separate seeds, from 1000 times its position on.
 const RANDOM: [&str; 10] = [
     "figure-5",
     "figure-6",

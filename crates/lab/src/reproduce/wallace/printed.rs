@@ -1,4 +1,4 @@
-//! Numbers in the text beside the figures: window limits and iterations.
+//! Numbers that the paper prints in the text, outside its figures: window limits and iterations.
 
 use ropewalk_models::lossy::window_limit;
 use ropewalk_models::optimise::brute_force;

@@ -54,7 +54,7 @@ pub struct Sweep {
     at: fn(f64) -> Point,
 }
 
-/// The sweep of an item, if it is one. The paper shows its own points only in the figures.
+/// The sweep of an item, if it is one. The paper only shows its own points in the figures.
 pub fn sweep(item: &str) -> Option<Sweep> {
     Some(match item {
         "figure-5" => Sweep {

@@ -1,4 +1,5 @@
-//! Seeds are added to a finished sweep: the result equals that of all seeds at once, and no run is repeated.
+//! Adding seeds to a finished sweep: the result equals that of a sweep with all seeds, and no run is
+//! repeated.
 
 use proptest::prelude::*;
 
@@ -128,7 +129,7 @@ fn a_kill_at_any_byte_of_the_journal_costs_only_what_was_not_written() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
 
-    /// Seeds are requested in any number of steps; each step may be stopped after some runs.
+    /// Requests seeds in any number of steps. Each step may be stopped after some runs.
     #[test]
     fn any_course_of_stops_and_further_seeds_runs_each_run_once(
         steps in prop::collection::vec((1..6u32, 0..3u32, prop::option::of(1..9u64), 1..4usize), 1..5),

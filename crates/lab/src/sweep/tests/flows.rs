@@ -44,13 +44,13 @@ fn a_sweep_has_the_figures_of_each_flow_as_run_has_them() {
             assert_eq!(value(&tables.runs, &name, row), own[key], "{name} of {row}");
         }
     }
-    // A backup takes nothing of the download while the other path works.
+    // A backup carries nothing of the download while the other path works.
     let means =
         |row| value(&tables.means, "flow.download.goodput_bps", row).as_f64().unwrap_or(0.0);
     assert!(means(0) > 1.3 * means(1), "{} {}", means(0), means(1));
     let half = value(&tables.means, "flow.talk.mos_half_width", 0);
     assert!(half.is_number(), "{half}");
-    // What was written is what is read again: nothing is left to do.
+    // The written file can be read again: nothing is left to do.
     let again = Sweep::open(&plan, options(&out, None)).expect("the same sweep");
     assert!(again.left().is_empty());
     assert_eq!(again.close().expect("a result"), tables);

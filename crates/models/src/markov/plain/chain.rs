@@ -16,7 +16,8 @@ pub enum State {
         /// Packets sent; fewer than the window after a round with losses.
         sent: u32,
     },
-    /// Slow start: the window, all of which is sent, and the threshold at which slow start ends (Eq 15).
+    /// Slow start: the window, which is sent completely, and the threshold at which slow start ends (Eq
+    /// 15).
     SlowStart {
         /// Window, packets.
         window: u32,
@@ -110,9 +111,9 @@ impl Chain {
         chain
     }
 
-    /// Rounds after losses first, in order of rising windows: they only lead downwards, so that eliminating one
-    /// reroutes few transitions. The others in order of falling windows: the last state must not be so rare
-    /// that the probability of reaching it underflows.
+    /// Rounds after losses come first, in order of rising windows: they only lead downwards, so eliminating one
+    /// reroutes few transitions. The others follow in order of falling windows: the last state must not be so
+    /// rare that the probability of reaching it underflows.
     pub(super) fn elimination_order(&self) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.states.len()).collect();
         order.sort_by_key(|&at| {

@@ -24,7 +24,7 @@ impl LossTrace {
         Ok(Self { fates: fates.into(), next: 0, repeats: true })
     }
 
-    /// Of every `length` packets, those with the given indices, counted from 0, are lost.
+    /// Loses the packets with the given indices, counted from 0, of every `length` packets.
     ///
     /// # Errors
     /// If `length` is zero or not above an index.
@@ -39,7 +39,7 @@ impl LossTrace {
         Self::new(&fates)
     }
 
-    /// Of the first `length` packets, those with the given indices are lost, and none after them.
+    /// Loses the packets with the given indices of the first `length` packets, and no later ones.
     ///
     /// # Errors
     /// As [`Self::from_indices`].

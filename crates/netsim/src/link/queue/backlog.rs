@@ -95,7 +95,7 @@ impl Backlog {
         self.waiting.push_back(waiting);
     }
 
-    /// The part of the totals that has happened by `now`; the sums include pending transmissions.
+    /// The part of the totals up to `now`. The sums themselves include pending transmissions.
     pub(in crate::link) fn snapshot(&self, now: Time) -> Snapshot {
         let mut ahead = Totals::default();
         let (mut waiting, mut waiting_bytes) = (0, 0);

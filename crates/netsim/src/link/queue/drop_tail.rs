@@ -9,7 +9,7 @@ pub enum Limit {
     Unlimited,
     /// This many packets.
     Packets(u32),
-    /// This many bytes; a packet fits only as a whole.
+    /// This many bytes. A packet must fit completely.
     Bytes(u64),
 }
 

@@ -21,7 +21,7 @@ use crate::packet::Packet;
 /// Parameters of DualPI2. The defaults are those of RFC 9332, Appendix A.1, Figure 2, and Appendix A.2 (weight).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DualPi2 {
-    /// Delay that the PI controller aims at in the C queue: 15 ms.
+    /// Target delay of the PI controller in the C queue: 15 ms.
     pub target: Duration,
     /// Longest round-trip time for which the controller is stable: 100 ms. It determines the gains and the interval
     /// between two updates.
@@ -30,11 +30,12 @@ pub struct DualPi2 {
     pub coupling: f64,
     /// Delay in the L queue above which packets are marked: 0.8 ms.
     pub ramp_from: Duration,
-    /// Width of the range in which the marking probability of the L queue rises from 0 to 1: 0.4 ms. Zero: a step.
+    /// Width of the range in which the marking probability of the L queue rises from 0 to 1: 0.4 ms. Zero for a
+    /// step.
     pub ramp: Duration,
-    /// Share of the link that the C queue gets at least while both queues hold packets: 1/16.
+    /// Minimum share of the link for the C queue while both queues hold packets: 1/16.
     pub classic_weight: f64,
-    /// Size of a full packet, bytes. A limit in bytes always leaves room for one, also when a small packet arrives.
+    /// Size of a full packet, bytes. A limit in bytes always leaves room for one, even when a small packet arrives.
     pub mtu: u32,
     /// Capacity of both queues together.
     pub limit: Limit,
@@ -118,16 +119,16 @@ impl Controller {
         self.next += self.interval;
     }
 
-    /// Skips the updates until `now`, which change nothing while the queues are empty and the probability is 0.
+    /// Skips the updates until `now`. They have no effect while the queues are empty and the probability is 0.
     fn skip_to(&mut self, now: Time) {
         let missed = now.since(self.next).as_nanos() / self.interval.as_nanos() + 1;
         self.next += self.interval * missed;
     }
 }
 
-/// Lets an event occur with a given likelihood, at regular distances (`recur` in Figure 4). RFC 9332 prefers this to random
-/// marks, because a sender need not smooth out their randomness. Different from the figure, an event of likelihood 1
-/// occurs every time, also the first.
+/// Lets an event occur with a given likelihood, at regular distances (`recur` in Figure 4). RFC 9332 prefers this
+/// to random marks, because a sender need not smooth out their randomness. Unlike in the figure, an event of
+/// likelihood 1 occurs every time, including the first.
 #[derive(Clone, Copy, Debug, Default)]
 struct Recurrence {
     count: f64,
@@ -153,7 +154,7 @@ pub(in crate::link) struct DualPi2Queue<P> {
     /// Marks and drops of the L queue, and of the C queue.
     low_latency_signals: Recurrence,
     classic_signals: Recurrence,
-    /// Bytes that the C queue may send before the L queue, because the L queue has sent more than its share.
+    /// Bytes that the C queue may send before the L queue, because the L queue has exceeded its share.
     owed: f64,
 }
 
@@ -223,7 +224,7 @@ impl<P> DualPi2Queue<P> {
         out
     }
 
-    /// Weighted round robin: the L queue goes first, unless the C queue would get less than its weight.
+    /// Weighted round robin: the L queue goes first, unless the C queue would fall below its weight.
     fn is_turn_of_low_latency(&mut self) -> bool {
         if self.classic.is_empty() {
             self.owed = 0.0;
@@ -242,16 +243,16 @@ impl<P> DualPi2Queue<P> {
         true
     }
 
-    /// The head of the L queue; none if it was dropped.
+    /// The head of the L queue. `None` if it was dropped.
     fn pop_low_latency(&mut self, now: Time, marked: &mut bool) -> Option<Packet<P>> {
-        // Appendix A.2: a queue of one packet is not marked by the ramp. On a slow link, its transmission alone takes
-        // longer.
+        // Appendix A.2: a queue of one packet is not marked by the ramp, because on a slow link its transmission
+        // alone takes longer.
         let alone = self.low_latency.packets() == 1;
         let (mut packet, sojourn) = self.low_latency.pop(now)?;
         let base = self.controller.probability;
         let signalled = if base >= self.settings.overload() {
-            // Overload: marks alone do not control the queue any more. Both queues drop with the same probability,
-            // so that traffic gains nothing by ECT(1). All packets that are left are marked.
+            // Overload: marks alone no longer control the queue. Both queues drop with the same probability, so
+            // traffic gains nothing by ECT(1). All remaining packets are marked.
             if self.low_latency_signals.occurs(base * base) {
                 return None;
             }
@@ -267,7 +268,7 @@ impl<P> DualPi2Queue<P> {
         Some(packet)
     }
 
-    /// The head of the C queue; none if it was dropped.
+    /// The head of the C queue. `None` if it was dropped.
     fn pop_classic(&mut self, now: Time, marked: &mut bool) -> Option<Packet<P>> {
         let (mut packet, _) = self.classic.pop(now)?;
         let base = self.controller.probability;
@@ -282,7 +283,7 @@ impl<P> DualPi2Queue<P> {
         Some(packet)
     }
 
-    /// Marking probability of the L queue alone after a wait of `sojourn`.
+    /// Native marking probability of the L queue, without coupling, after a wait of `sojourn`.
     fn ramp(&self, sojourn: Duration) -> f64 {
         let DualPi2 { ramp_from, ramp, .. } = self.settings;
         if sojourn <= ramp_from {
@@ -301,7 +302,7 @@ impl<P> DualPi2Queue<P> {
                 self.controller.skip_to(now);
                 return;
             }
-            // The greater of both delays: otherwise L traffic alone could never overload the link.
+            // The greater of both delays; otherwise L traffic alone could never overload the link.
             let at = self.controller.next;
             let delay = self.low_latency.head_wait(at).max(self.classic.head_wait(at));
             self.controller.update(delay);

@@ -1,4 +1,4 @@
-//! A first-in first-out queue that knows how long its packets have waited: what CoDel and DualPI2 share.
+//! A first-in first-out queue that knows how long its packets have waited, shared by CoDel and DualPI2.
 
 use std::collections::VecDeque;
 

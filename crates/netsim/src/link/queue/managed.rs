@@ -45,7 +45,7 @@ impl<P> ManagedQueue<P> {
         each!(self, queue => queue.pop(now))
     }
 
-    /// The packets that wait, in no particular order.
+    /// The waiting packets, in no particular order.
     pub(in crate::link) fn iter(&self) -> impl Iterator<Item = &Packet<P>> {
         let (first, second) = match self {
             Self::CoDel(queue) => (queue.fifo(), None),

@@ -16,7 +16,7 @@ pub use red::Red;
 /// Queue management of a link.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum QueueModel {
-    /// Drops what does not fit (drop-tail).
+    /// Drops packets that do not fit (drop-tail).
     DropTail(Limit),
     /// Random early detection.
     Red(Red),

@@ -1,4 +1,4 @@
-//! What `bench compare` can compare.
+//! Transports that `bench compare` can compare.
 
 use ropewalk_lab::validate::{Flow, Observed};
 use ropewalk_runtime::kernel as linux;
@@ -13,7 +13,8 @@ use crate::failure::Failure;
 pub enum Contender {
     /// Ropewalk, sealed.
     Ropewalk {
-        /// One stream of bytes instead of messages that are delivered as they arrive.
+        /// Whether to send one stream of bytes instead of messages that are delivered as they
+        /// arrive.
         in_order: bool,
     },
     /// TCP or Multipath TCP of the kernel.
@@ -40,10 +41,10 @@ impl Contender {
         ("usrsctp-peer", Self::Other(OtherProgram::Usrsctp)),
     ];
 
-    /// The transport of this name.
+    /// The transport with this name.
     ///
     /// # Errors
-    /// There is none; the error lists the names.
+    /// There is none. The error lists the names.
     pub fn named(text: &str) -> Result<Self, Failure> {
         let found = Self::ALL.into_iter().find(|(name, _)| *name == text);
         found.map(|(_, contender)| contender).ok_or_else(|| {
@@ -52,7 +53,7 @@ impl Contender {
         })
     }
 
-    /// Its name, as `--transport` has it.
+    /// Its name for `--transport`.
     pub fn name(self) -> &'static str {
         let found = Self::ALL.into_iter().find(|(_, contender)| *contender == self);
         found.map_or("", |(name, _)| name)
@@ -63,12 +64,12 @@ impl Contender {
         self.title().replace("Linux ", "").replace("Multipath TCP", "MPTCP").replace(',', "")
     }
 
-    /// Whether it is simulated as well.
+    /// Whether it is also simulated.
     pub const fn is_simulated(self) -> bool {
         matches!(self, Self::Ropewalk { .. })
     }
 
-    /// How tables call it.
+    /// Its name in tables.
     pub fn title(self) -> String {
         match self {
             Self::Ropewalk { in_order: false } => "Ropewalk".to_owned(),
@@ -112,7 +113,8 @@ impl Contender {
         }
     }
 
-    /// Runs a transfer, over the path at place `path` unless it uses all. Returns also the conditions of the run.
+    /// Runs a transfer over the path with index `path`, or over all if the transport uses them. Also returns the
+    /// conditions of the run.
     ///
     /// # Errors
     /// The emulation or the transport failed, or no attempt counted.

@@ -11,9 +11,9 @@ use crate::failure::Failure;
 /// One row of the result.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Row {
-    /// Its name, as `--transport` has it.
+    /// Its name for `--transport`.
     pub name: &'static str,
-    /// The transport, as tables call it.
+    /// Name of the transport in tables.
     pub transport: String,
     /// The paths that it uses: all, or the one with the highest goodput.
     pub paths: Vec<String>,
@@ -23,16 +23,16 @@ pub struct Row {
     pub range_bps: Option<[f64; 2]>,
     /// Retransmitted part of the data sent; null if unknown.
     pub retransmitted: Option<f64>,
-    /// Median round trip of the path that carries most, s; null if unknown. Ropewalk's is the last one.
+    /// Median round trip of the busiest path, s; null if unknown. Ropewalk's is the last one.
     pub rtt_s: Option<f64>,
-    /// Goodput of the same in the simulator, bit/s; null for other programs.
+    /// Simulated goodput, bit/s; null for other programs.
     pub simulated_bps: Option<f64>,
-    /// Median on each path, of a transport that uses a single one, bit/s.
+    /// Median on each path for a transport that uses a single one, bit/s.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub each_path: Vec<OnPath>,
-    /// How late the emulator was at most, s.
+    /// Maximum lateness of the emulator, s.
     pub lateness_s: f64,
-    /// What each run had.
+    /// Conditions of each run.
     pub conditions: Vec<Conditions>,
     /// Why there is no goodput.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -93,7 +93,7 @@ pub fn measure(
                     runs.conditions.push(conditions);
                 }
                 Err(NoFigures::Failed(failure)) => return Err(failure),
-                // Without the figure of each path, the best one is not known.
+                // Without figures of every path, the best path is unknown.
                 Err(NoFigures::ShortOfCpu(lack)) => {
                     let reason = Some(format!("{}: {lack}", runs.paths.join(" + ")));
                     return Ok(Row { paths: runs.paths, reason, ..base() });
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn a_transport_with_a_single_path_has_the_figures_of_the_best_one() {
-        // The median decides, not the highest run.
+        // The median decides, not the maximum.
         let goodput = [[1e6, 2e6, 90e6], [4e6, 5e6, 6e6], [3e6, 3e6, 3e6]];
         let row = measure(named("tcp-bbr"), &scenario(), 7..10, &|place, seed| {
             good(goodput[place][(seed - 7) as usize], seed as f64)

@@ -28,11 +28,11 @@ struct Links {
     scenario: Scenario,
 }
 
-/// Compares.
+/// Runs the comparison.
 ///
 /// # Errors
-/// [`Failure`]. Transports that failed are left out of the results, and those that were short of CPU have no figures.
-/// Both make the command fail at the end.
+/// [`Failure`]. Results omit transports that failed, and have no figures for those that were short of CPU. In both
+/// cases, the command fails at the end.
 pub fn execute(args: &CompareArgs, console: Console) -> Result<(), Failure> {
     let all = links(args)?;
     args.report.as_deref().map_or(Ok(()), check_report)?;
@@ -71,7 +71,7 @@ fn links(args: &CompareArgs) -> Result<Vec<Links>, Failure> {
     files.into_iter().map(read).collect()
 }
 
-/// The scenario in a file with the times of the options and `more`.
+/// The scenario in a file, with the times of the options and the overrides `more`.
 fn load(args: &CompareArgs, file: &Path, more: &[&str]) -> Result<Scenario, Failure> {
     let times = [
         ("--time", format!("transfer.duration={}ns", args.time.as_nanos())),
@@ -83,7 +83,8 @@ fn load(args: &CompareArgs, file: &Path, more: &[&str]) -> Result<Scenario, Fail
     FileArgs::new(file.to_owned(), args.sets.clone(), None).load_with(&overrides)
 }
 
-/// The transports to run. Without `--transport`, what cannot run here is noted; with it, this is an error.
+/// The transports to run. Without `--transport`, those that cannot run here are noted; with it, they are
+/// an error.
 fn contenders(
     args: &CompareArgs,
     all: &[Links],
@@ -120,7 +121,7 @@ fn transfers(args: &CompareArgs, all: &[Links], contenders: &[Contender]) -> u64
     all.iter().map(each).sum::<usize>() as u64 * args.runs
 }
 
-/// Runs all transports over the links of a scenario. What failed is added to `failures`.
+/// Runs all transports over the links of a scenario. Failures are added to `failures`.
 fn bundle(
     args: &CompareArgs,
     links: &Links,
@@ -157,7 +158,7 @@ fn row(
     Ok(Row { simulated_bps: simulated(args, links, contender)?, ..row })
 }
 
-/// The goodput of Ropewalk in the simulator, with the settings of its live transport, bit/s.
+/// Simulated goodput of Ropewalk with the settings of its live transport, bit/s.
 fn simulated(
     args: &CompareArgs,
     links: &Links,

@@ -9,7 +9,7 @@ use crate::args::command_line;
 use crate::files::VERSION;
 use crate::table::{Cell, Table};
 
-/// What a table shows instead of a goodput whose runs do not count.
+/// Text instead of a goodput whose runs do not count.
 pub const SHORT_OF_CPU: &str = "short of CPU";
 
 /// A row for each transport. `for_programs`: unknown goodputs are empty.

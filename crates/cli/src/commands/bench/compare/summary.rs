@@ -1,12 +1,13 @@
-//! In how many scenarios Ropewalk is at least as fast as the kernel's transports, and the simulator agrees.
+//! Number of scenarios in which Ropewalk is at least as fast as the kernel's transports, and in which the
+//! simulator agrees.
 
 use serde::Serialize;
 
 use super::row::Row;
 
-/// Share of the other transport's goodput from which a slower one counts as level with it.
+/// Minimum fraction of the other transport's goodput to count as equal.
 const LEVEL: f64 = 0.98;
-/// Largest difference between simulated and measured goodput that counts as agreement.
+/// Maximum difference between simulated and measured goodput that counts as agreement.
 const AGREEMENT: f64 = 0.05;
 
 /// The rows of a scenario.
@@ -24,7 +25,8 @@ impl Bundle {
         self.rows.iter().find(|row| row.name == name)
     }
 
-    /// The highest goodput among transports whose names begin so, if all of them have figures.
+    /// The highest goodput among transports whose names have this prefix, if all of them have
+    /// figures.
     fn best(&self, prefix: &str) -> Option<f64> {
         let rows = self.rows.iter().filter(|row| row.name.starts_with(prefix));
         let all: Option<Vec<f64>> = rows.map(|row| row.goodput_bps).collect();
@@ -55,15 +57,15 @@ pub struct Agreed {
 /// The summary of one of Ropewalk's transports.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Verdict {
-    /// Its name, as `--transport` has it.
+    /// Its name for `--transport`.
     pub name: &'static str,
-    /// The transport, as tables call it.
+    /// Name of the transport in tables.
     pub transport: String,
-    /// Against the faster congestion control of Linux TCP on the best link.
+    /// Compared with the faster congestion control of Linux TCP on the best link.
     pub tcp: Reached,
-    /// Against the faster congestion control of Linux Multipath TCP.
+    /// Compared with the faster congestion control of Linux Multipath TCP.
     pub multipath_tcp: Reached,
-    /// Against the simulator.
+    /// Compared with the simulator.
     pub simulated: Agreed,
 }
 
@@ -77,7 +79,7 @@ fn reached(pairs: impl Iterator<Item = (f64, f64)>) -> Reached {
     reached
 }
 
-/// Summarises each of Ropewalk's transports that was run.
+/// Summarises each of Ropewalk's transports with runs.
 pub fn summary(bundles: &[Bundle]) -> Vec<Verdict> {
     let verdict = |name: &'static str| {
         let rows = || bundles.iter().filter_map(|one| Some((one, one.row(name)?)));

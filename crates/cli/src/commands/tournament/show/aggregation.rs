@@ -1,4 +1,4 @@
-//! Tables of what schedulers make of several paths, compared with each path alone.
+//! Tables of the aggregation of paths, compared with each path alone.
 
 use ropewalk_lab::result::Unit;
 use ropewalk_lab::tournament::{Aggregation, Rank, Ranking, RatioMean, Tournament};
@@ -7,8 +7,8 @@ use crate::format::Captioned;
 use crate::printer::percent;
 use crate::table::{Cell, Table};
 
-/// The bundle compared with its paths alone, and the traffic on the return paths: a row for each ranking and scheduler. None
-/// if no match has several paths.
+/// The bundle compared with its paths alone, and the traffic on the return paths: a row for each ranking and
+/// scheduler. Empty if no match has several paths.
 pub fn tables(play: &Tournament) -> Vec<Captioned> {
     let rows = rows(play);
     if rows.is_empty() {
@@ -64,7 +64,7 @@ fn rows(play: &Tournament) -> Vec<Row<'_>> {
     rows.collect()
 }
 
-/// Which matches a ranking is over, in short.
+/// Short description of the matches in a ranking.
 fn under(ranking: &Ranking) -> String {
     match (&ranking.setting, ranking.paths) {
         (Some(setting), _) => setting.clone(),
@@ -96,7 +96,7 @@ fn table_with_names(names: usize, headings: &[&str]) -> Table {
     table
 }
 
-/// The same for CSV: every number in a column of its own.
+/// The same for CSV, with every number in its own column.
 pub fn csv(play: &Tournament) -> String {
     let mut table = Table::empty();
     for name in ["under", "scheduler", "buffers"] {

@@ -13,21 +13,22 @@ use crate::format::Captioned;
 use crate::printer::percent;
 use crate::table::{Cell, Table};
 
-/// All tables and a legend. Rankings come after the matches, where a terminal keeps them visible.
+/// All tables and a legend. Rankings follow the matches, so that they remain visible on a terminal.
 pub fn text(play: &Tournament, with_matches: bool) -> String {
     let tables = tables(play, with_matches);
     let parts = tables.iter().map(Captioned::text).chain([legend()]);
     parts.collect::<Vec<_>>().join("\n")
 }
 
-/// All tables with their captions; `with_matches`, one for each match comes first.
+/// All tables with their captions. With `with_matches`, begins with one table per match.
 pub fn tables(play: &Tournament, with_matches: bool) -> Vec<Captioned> {
     let matches = play.matches.iter().filter(|_| with_matches).map(|one| one_match(one, play));
     let rankings = play.rankings.iter().flat_map(ranking);
     matches.chain(rankings).chain(aggregation::tables(play)).collect()
 }
 
-/// Every scheduler of every match in a row; after an empty line, the comparison with single paths.
+/// Every scheduler of every match in its own row. After an empty line, the comparison with single
+/// paths follows.
 pub fn csv(play: &Tournament) -> String {
     format!("{}\n{}", flat(play).csv(), aggregation::csv(play))
 }
@@ -69,7 +70,7 @@ fn one_match(one: &Match, play: &Tournament) -> Captioned {
     let caption = format!("{scenario}: {protocol}, preset {preset}{order}, {seeds}");
     let mut table = Table::new(&["scheduler"]);
     add_columns(&mut table);
-    // Stable: equal ones stay in the order given.
+    // The sort is stable: equal ones keep their order.
     let mut entries: Vec<&MatchEntry> = one.entries.iter().collect();
     entries.sort_by(|a, b| b.score().total_cmp(&a.score()));
     for entry in entries {
@@ -89,7 +90,7 @@ fn add_columns(table: &mut Table) {
     table.column("score", "score");
 }
 
-/// The figures that a match shows.
+/// The figures of a match.
 fn shown() -> Vec<Figure<RunResult>> {
     let mut figures = ranked();
     figures.retain(|figure| figure.show.tournament == Column::Shown);
@@ -167,7 +168,7 @@ fn certainty(ranking: &Ranking) -> Table {
     table
 }
 
-/// What the headings mean.
+/// Explanation of the headings.
 fn legend() -> String {
     let figures = figure_legend(&shown());
     let others = [
