@@ -16,7 +16,7 @@ pub enum ErrorCause {
     OutOfResource,
     /// Unresolvable Address (5): the parameter.
     UnresolvableAddress(Bytes),
-    /// Unrecognized Chunk Type (6): the whole chunk.
+    /// Unrecognized Chunk Type (6): the complete chunk.
     UnrecognisedChunk(Bytes),
     /// Invalid Mandatory Parameter (7).
     InvalidParameter,
@@ -103,7 +103,7 @@ impl core::fmt::Display for AbortCause {
     }
 }
 
-/// Most bytes of unrecognized data that a report contains, to keep it small.
+/// Maximum number of bytes of unrecognized data in a report, to keep it small.
 pub(super) const REPORT_LIMIT: usize = 128;
 
 impl ErrorCause {

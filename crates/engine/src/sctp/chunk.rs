@@ -26,7 +26,7 @@ impl DataFlags {
     pub const BEGIN: Self = Self(2);
     /// U: unordered.
     pub const UNORDERED: Self = Self(4);
-    /// I: acknowledge at once (RFC 7053).
+    /// I: acknowledge immediately (RFC 7053).
     pub const IMMEDIATE: Self = Self(8);
     /// B and E: a message in one chunk.
     pub const WHOLE: Self = Self(3);
@@ -251,7 +251,7 @@ impl HeartbeatInfo {
         bytes.into()
     }
 
-    /// Parses returned information; none if it cannot be ours.
+    /// Parses returned information, `None` if it cannot be ours.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         let (nonce, rest) = bytes.split_first_chunk::<8>()?;
         let (sent, rest) = rest.split_first_chunk::<8>()?;
@@ -264,7 +264,7 @@ impl HeartbeatInfo {
     }
 }
 
-/// Timestamp beside DATA: the sender's clock (Sarwar et al., 2013, `T_s`).
+/// Timestamp that accompanies DATA: the sender's clock (Sarwar et al., 2013, `T_s`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DelayStamp {
     /// Sender's clock, nanoseconds.
@@ -292,7 +292,7 @@ pub enum Echoed {
     Tsn(Serial32),
 }
 
-/// Timestamps beside a SACK (Sarwar et al., 2013, `T_r` and `T_e`) of an acknowledged packet.
+/// Timestamps that accompany a SACK (Sarwar et al., 2013, `T_r` and `T_e`), of an acknowledged packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DelayEcho {
     /// The path on which the packet with DATA arrived.

@@ -62,7 +62,7 @@ pub enum Negotiation {
     Listed(Extensions),
 }
 
-/// The extensions that address reconfiguration lists beside AUTH.
+/// The extensions that address reconfiguration lists in addition to AUTH.
 const ADDRESS_RECONFIGURATION: Extensions = Extensions::ASCONF.and(Extensions::ASCONF_ACK);
 
 /// All options of one endpoint of an association.
@@ -75,8 +75,8 @@ pub struct Config {
     pub addresses: Option<Vec<IpAddr>>,
     /// The extensions of RFC 9260 to announce.
     pub negotiation: Negotiation,
-    /// Range of path MTU discovery (RFC 8899); none: every path carries packets of its configured MTU. Costs
-    /// a few packets per path, and chunks of the smallest path's size.
+    /// Range of path MTU discovery (RFC 8899). Costs a few packets per path, and chunks of the smallest
+    /// path's size. `None`: every path carries packets of its configured MTU.
     pub mtu_discovery: Option<MtuRange>,
     /// Explicit congestion notification, if the peer supports it: queues that mark packets instead of
     /// dropping them save retransmissions. Costs 8 bytes in SACKs after a mark, and 4 in INIT and INIT ACK to
@@ -106,15 +106,16 @@ pub struct Config {
     /// that is more. Queued data cannot be overtaken. So applications with urgent messages set this limit,
     /// and pay with a scheduler that looks less far ahead. None: no limit but `send_buffer`.
     pub unsent_limit: Option<u64>,
-    /// Room beyond a full send buffer that only messages of streams with little unsent data may use, bytes (0): those of
-    /// which at most a quarter of it is unsent. Without it, a message that is longer than the buffer holds up the messages of
-    /// all other streams until it has been acknowledged, whatever the stream scheduler. Costs memory while it is used.
+    /// Extra room beyond a full send buffer for streams with little unsent data, bytes (0). A stream may
+    /// use it while at most a quarter of it is occupied by unsent data of that stream. Without it, a
+    /// message that is longer than the buffer delays the messages of all other streams until it has been
+    /// acknowledged, whichever stream scheduler is used. Costs memory while it is in use.
     pub stream_reserve: u32,
     /// Whether messages that are given up are kept until [`Association::take_abandoned`](super::Association::take_abandoned):
     /// the user has to take them. Otherwise they are only counted.
     pub reports_abandoned: bool,
-    /// Most bytes of the peer's receive buffer that this end uses: it then sends as to a peer with a buffer of this
-    /// size. None: all of it.
+    /// Maximum number of bytes of the peer's receive buffer that this end uses: it sends as if the peer's
+    /// buffer had this size. `None`: all of it.
     pub peer_buffer_limit: Option<u64>,
     /// Number of streams in each direction.
     pub streams: u16,
@@ -130,7 +131,7 @@ pub struct Config {
     pub reconfiguration: bool,
     /// Which requests of the peer to reset or add streams are performed (RFC 6525, 6.3.1).
     pub accepted_requests: AcceptedRequests,
-    /// Most streams in each direction to which requests of the peer may raise their number.
+    /// Maximum number of streams in each direction that requests of the peer may reach.
     pub stream_limit: u16,
     /// Report data that this end will not drop as non-renegable (NR-SACK, draft-natarajan-tsvwg-sctp-nrsack-08), if the peer
     /// lists it as well. The sender of the data then frees its send buffer before the data is acknowledged cumulatively,
@@ -143,11 +144,12 @@ pub struct Config {
     /// Offer address reconfiguration (ASCONF, RFC 5061), and with it authenticated chunks. It is used if the peer offers it as
     /// well. Costs 55 bytes in INIT and INIT ACK.
     pub address_reconfiguration: bool,
-    /// Types of chunks that this end accepts in authenticated packets only, beside those of the address reconfiguration (none).
+    /// Chunk types that this end accepts only in authenticated packets, in addition to those of address
+    /// reconfiguration (empty).
     pub authenticated_chunks: ChunkTypes,
     /// Algorithms that are offered for authenticated chunks.
     pub hmacs: HmacList,
-    /// What the user tells the peer's user about the layer above SCTP (RFC 5061, 4.2.6); none: nothing.
+    /// Adaptation layer indication for the peer's user (RFC 5061, 4.2.6). `None`: not sent.
     pub adaptation: Option<u32>,
     /// Endpoint pair shared keys of authenticated chunks: secrets that the peer has as well (the empty key 0). With the empty key,
     /// only those who have not seen the handshake cannot forge chunks.
@@ -165,10 +167,10 @@ pub struct Config {
     pub fast_retransmit_threshold: u32,
     /// Max.Burst: most packets sent in response to one event (4); 0: no limit.
     pub max_burst: u32,
-    /// Whether a loss reduces the window in proportion to what is delivered (RFC 6937bis), instead of at once, on paths
-    /// that have a recovery of their own.
+    /// Reduce the window in proportion to delivered data after a loss (RFC 6937bis), instead of
+    /// immediately, on paths with a recovery of their own.
     pub prr: bool,
-    /// Pacing; none: data is sent as acknowledgements open the window.
+    /// Pacing. `None`: data is sent as acknowledgements open the window.
     pub pacing: Option<Pacing>,
     /// RTO.Initial, RTO.Min and RTO.Max.
     pub rto: RtoLimits,
@@ -199,14 +201,14 @@ pub struct Config {
     pub congestion_flavour: CongestionFlavour,
     /// Variants of single algorithms of congestion control.
     pub congestion_variants: CongestionVariants,
-    /// Initial congestion window, bytes; none: that of the algorithm's standard.
+    /// Initial congestion window, bytes. `None`: that of the algorithm's standard.
     pub initial_window: Option<u64>,
-    /// Initial slow-start threshold, bytes; none: the peer's receive window. RFC 9260, 7.2.1: SHOULD be arbitrarily
-    /// high.
+    /// Initial slow-start threshold, bytes. `None`: the peer's receive window. RFC 9260, 7.2.1: SHOULD be
+    /// arbitrarily high.
     pub initial_ssthresh: Option<u64>,
     /// Minimum slow-start threshold after a loss, in full chunks (4; algorithms of TCP: 2).
     pub min_ssthresh_chunks: u32,
-    /// Most chunks by which one acknowledgement increases the window in slow start (1; algorithms of TCP: 2).
+    /// Maximum window increase per acknowledgement in slow start, in chunks (1; algorithms of TCP: 2).
     pub byte_counting_limit: u32,
     /// Let windows grow only if they were full.
     pub growth_when_full_only: bool,
@@ -321,7 +323,7 @@ impl Config {
         }
     }
 
-    /// Most inbound streams.
+    /// Maximum number of inbound streams.
     pub(super) fn inbound_streams(&self) -> u16 {
         self.inbound_streams.unwrap_or(self.streams)
     }
@@ -354,8 +356,8 @@ impl Config {
         self.authentication || self.address_reconfiguration
     }
 
-    /// Parameters of INIT and INIT ACK beside those of RFC 9260. `random`: the random number for authenticated chunks, if they are
-    /// offered in this chunk.
+    /// Parameters of INIT and INIT ACK beyond those of RFC 9260. `random`: the random number for
+    /// authenticated chunks, if this chunk offers them.
     pub(super) fn own_options(&self, random: Option<[u8; 32]>) -> InitOptions {
         let random = random.filter(|_| self.authenticates());
         let mut extensions = self.listed_extensions();
@@ -460,7 +462,7 @@ impl Config {
         TxConfig::of(self).chunk_within(self.least_mtu())
     }
 
-    /// Most user data of a datagram that fits into a packet on every path, bytes.
+    /// Maximum user data of a datagram that fits into one packet on every path, bytes.
     pub fn datagram_limit(&self) -> u32 {
         TxConfig::of(self).chunk_sizes(self.least_mtu()).datagram
     }

@@ -52,7 +52,7 @@ const CODE: usize = 16;
 /// Minimum length of a cookie, bytes. A short one would reveal how few addresses there are, and handshakes
 /// over one and six paths take equally long in a simulation.
 const LEAST: usize = 88;
-/// Most addresses of a peer per address family that a cookie keeps. Further ones are not used.
+/// Maximum number of peer addresses per address family in a cookie. Further ones are not used.
 pub const ADDRESSES_LIMIT: usize = 32;
 /// Byte before an adaptation indication; padding is 0.
 const HAS_ADAPTATION: u8 = 1;
@@ -107,7 +107,7 @@ impl CookieContent {
         out
     }
 
-    /// Reads the output of [`CookieContent::write`]; none if it is malformed.
+    /// Reads the output of [`CookieContent::write`], `None` if it is malformed.
     fn read(bytes: &[u8]) -> Option<Self> {
         let (fixed, rest) = bytes.split_first_chunk::<FIXED>()?;
         let word = |at: usize| {

@@ -19,8 +19,7 @@ pub enum ExtensionChunk {
     IForwardTsn(IForwardTsn),
     /// RE-CONFIG: its parameters (RFC 6525, 3.1).
     ReConfig(Vec<RawParameter>),
-    /// ASCONF: its serial number, and its parameters, the first of which is an address (RFC 5061,
-    /// 4.1.1).
+    /// ASCONF: its serial number and its parameters. The first parameter is an address (RFC 5061, 4.1.1).
     Asconf(Serial32, Vec<RawParameter>),
     /// ASCONF ACK: the serial number that it answers, and its parameters (RFC 5061, 4.1.2).
     AsconfAck(Serial32, Vec<RawParameter>),
@@ -153,7 +152,7 @@ pub struct DataFragment {
     pub part: Data,
     /// Offset of the part, bytes.
     pub offset: u16,
-    /// Bytes of user data in the whole chunk.
+    /// Bytes of user data in the complete chunk.
     pub total: u16,
 }
 

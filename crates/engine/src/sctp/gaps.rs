@@ -38,7 +38,7 @@ pub(crate) const fn size(word: Word) -> u64 {
     last as u64 + 1
 }
 
-/// Most gap ack blocks in a SACK of at most `room` bytes.
+/// Maximum number of gap ack blocks in a SACK of at most `room` bytes.
 pub(crate) const fn blocks_within(room: u32) -> usize {
     (room.saturating_sub(16) / 4) as usize
 }

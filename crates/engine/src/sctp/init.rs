@@ -9,7 +9,7 @@ use super::cause::ErrorCause;
 use super::extensions::Extensions;
 use super::extensions::authentication::{AuthParameters, ChunkTypes};
 
-/// INIT or INIT ACK. The state cookie of an INIT ACK is kept beside it.
+/// INIT or INIT ACK. The state cookie of an INIT ACK is kept separately.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Init {
     /// Initiate tag; never 0.
@@ -46,11 +46,11 @@ pub struct InitOptions {
     pub adaptation: Option<u32>,
     /// The error detection method with which zero checksums are accepted (RFC 9653).
     pub zero_checksum: Option<u32>,
-    /// Authenticated chunks (RFC 4895, 3); none: no parameter of these.
+    /// Authenticated chunks (RFC 4895, 3), `None` without such parameters.
     pub authentication: Option<Box<AuthParameters>>,
-    /// A Host Name Address, which is refused (3.3.2.1.4): the whole parameter.
+    /// A Host Name Address, which is refused (3.3.2.1.4): the complete parameter.
     pub host_name: Option<Bytes>,
-    /// Unknown parameters that are to be reported (3.2.1), whole.
+    /// Unknown parameters that are to be reported (3.2.1), complete with headers.
     pub unknown: Vec<Bytes>,
     /// In an INIT ACK: the parameters of the INIT that are unknown to its receiver (3.3.3.1.2), whole and
     /// padded.

@@ -87,10 +87,10 @@ impl Accepted {
     }
 }
 
-/// Longest answer in relation to the received packet, lower headers included. It protects victims whose
-/// address somebody else writes into INITs.
+/// Maximum size of a reply relative to the received packet, lower headers included. Protects victims
+/// whose address an attacker writes into INITs.
 const AMPLIFICATION: u32 = 3;
-/// Shortest header below SCTP, bytes: IPv4.
+/// Minimum header length below SCTP, bytes: IPv4.
 const LEAST_LOWER_HEADER: u32 = 20;
 
 impl Listener {

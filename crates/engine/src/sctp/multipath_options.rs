@@ -54,9 +54,9 @@ pub struct SackOptions {
 pub struct CmtOptions {
     /// Send on all paths at the same time. Off: SCTP without CMT, with a primary path and failover.
     pub concurrent: bool,
-    /// Disable CMT towards a peer that does not announce it (RFC 9260, 6.4: an endpoint SHOULD transmit to
-    /// the primary path). Off: data is sent on all paths to any peer, whose SACKs report the reordering at
-    /// once.
+    /// Disable CMT towards a peer that does not announce it (RFC 9260, 6.4: an endpoint SHOULD transmit
+    /// to the primary path). Off: data is sent on all paths to any peer; its SACKs report the reordering
+    /// immediately.
     pub if_agreed: bool,
     /// Split fast retransmit (SFR): reordering between paths is no sign of loss.
     pub split_fast_retransmit: bool,

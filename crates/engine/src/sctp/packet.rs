@@ -28,8 +28,8 @@ pub struct Packet {
     /// Whether the network has marked the packet (CE, RFC 3168). The mark is in the IP header; the driver
     /// copies it here.
     pub ce: bool,
-    /// The chunk with the sender's timestamp, if there is one. Kept beside the list, so that a packet with
-    /// one DATA chunk needs no allocation.
+    /// The chunk with the sender's timestamp, if there is one. Kept outside the list, so that a packet
+    /// with one DATA chunk needs no allocation.
     pub stamp: Option<DelayStamp>,
     /// The chunk with the receiver's timestamps, if there is one.
     pub echo: Option<DelayEcho>,
@@ -89,7 +89,7 @@ impl Packet {
         std::mem::take(&mut self.spare.0)
     }
 
-    /// Keeps the memory of a list that is not needed any more.
+    /// Keeps the memory of a list that is no longer needed.
     #[inline]
     pub(crate) fn keep_spare(&mut self, list: &mut GapList) {
         /// Longer lists come from datagrams of other senders, and one of each size would be kept for ever.

@@ -9,7 +9,7 @@ use super::super::chunk::Chunk;
 use super::{Association, CloseReason, Event, State};
 
 impl Association {
-    /// Ends the association at once and tells the peer (RFC 9260, 9.1).
+    /// Ends the association immediately with an ABORT to the peer (RFC 9260, 9.1).
     pub fn abort(&mut self) {
         self.abort_with(ErrorCause::USER);
     }

@@ -55,8 +55,9 @@ impl Association {
         self.request_address(Request::Add(address), None)
     }
 
-    /// As [`Association::add_address`], for an address that a translator (NAT) hides: the peer is told of the source of packets on
-    /// this path, which begins at the address. The request leaves there only, as long as it is answered.
+    /// Like [`Association::add_address`], for an address behind a translator (NAT): the request names no
+    /// address, and the peer adds the source address of the packet. It is sent on this path only, which
+    /// starts at `address`, as long as it gets answers.
     ///
     /// RFC 5061, 4.2.1: the unspecified address stands for the source of the packet.
     ///
@@ -69,7 +70,7 @@ impl Association {
         self.request_address(Request::Add(address), Some(path))
     }
 
-    /// Tells the peer that this end gives up this address. The driver must not send anything from it any more.
+    /// Announces to the peer that this end gives up this address. The driver must no longer send from it.
     /// [`AddressChange::OwnRemoved`] follows.
     ///
     /// # Errors
@@ -262,7 +263,7 @@ impl Association {
         self.handshake.auth.as_ref().map_or(0, |auth| auth.chunk_len())
     }
 
-    /// A path has ended: requests about its source cannot be made any more.
+    /// A path has ended: requests about its source can no longer be sent.
     pub(super) fn leave_source(&mut self, path: PathId) {
         let given_up = self.control.addresses.as_mut().map_or(Vec::new(), |one| one.leave(path));
         for request in given_up {

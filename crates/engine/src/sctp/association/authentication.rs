@@ -39,8 +39,8 @@ impl Association {
         self.handshake.auth = auth.map(Box::new);
     }
 
-    /// The random number of an INIT ACK with this cookie (RFC 4895, 6.1: it goes with the verification tag). None if the peer
-    /// does not offer authenticated chunks.
+    /// The random number of an INIT ACK with this cookie (RFC 4895, 6.1: it goes with the verification
+    /// tag). `None` if the peer does not offer authenticated chunks.
     pub(super) fn auth_random_for(&self, content: &CookieContent) -> Option<[u8; 32]> {
         let offered = content.peer.extensions().has(Extensions::AUTH);
         let own = self.handshake.auth_random.as_deref().filter(|_| offered)?;
@@ -66,7 +66,8 @@ impl Association {
         unsupported
     }
 
-    /// Number of received packets, since the last call, of which chunks were discarded because they lacked a valid code.
+    /// Number of packets received since the last call with chunks that were discarded for lack of a valid
+    /// code.
     pub const fn take_unauthenticated(&mut self) -> u64 {
         core::mem::replace(&mut self.control.unauthenticated, 0)
     }
@@ -79,8 +80,9 @@ impl Association {
             && !(agreed && init.options.authentication.is_some())
     }
 
-    /// Checks the authentication of a COOKIE ECHO that comes before the association has keys. Returns whether the packet has a
-    /// valid AUTH chunk, which is removed; none if the packet is to be discarded.
+    /// Checks the authentication of a COOKIE ECHO that arrives before the association has keys. Returns
+    /// whether the packet has a valid AUTH chunk, which is removed, or `None` if the packet must be
+    /// discarded.
     ///
     /// RFC 4895, 6.3: the keys follow from the parameters in the cookie.
     #[cold]
@@ -119,8 +121,9 @@ impl Association {
         self.change_keys(|keys| keys.activate(id))
     }
 
-    /// Does not use this key for what is sent any more, until it is set again (RFC 6458, 8.3.4). What the peer authenticates with
-    /// it is accepted. Packets are authenticated when they are sent, so the key is free at once.
+    /// Stops using this key for outgoing packets until it is set again (RFC 6458, 8.3.4). Packets that
+    /// the peer authenticates with it are still accepted. Packets are authenticated when they are sent,
+    /// so the key is free immediately.
     ///
     /// # Errors
     /// [`SharedKeyError::Unknown`], [`SharedKeyError::Active`].

@@ -1,4 +1,4 @@
-//! Received DATA: what the association does beside storing it.
+//! Received DATA: the actions of the association other than storing it.
 
 use ropewalk_base::{PathId, StreamId, Time};
 
@@ -76,7 +76,7 @@ impl Association {
         self.receiver.queue_sack(path, room, self.sender.outstanding.chunk_limit());
     }
 
-    /// RFC 9260, 6.5: DATA with an invalid stream identifier is reported at once with an ERROR.
+    /// RFC 9260, 6.5: DATA with an invalid stream identifier is reported immediately with an ERROR.
     #[cold]
     fn report_stream(&mut self, stream: StreamId, reports: &mut Reports) {
         if reports.may_report() {
@@ -113,7 +113,7 @@ impl Association {
         {
             self.receiver.acks.on_echoed(now, path, echoed);
         }
-        // RFC 9260, 9.2: in SHUTDOWN-SENT every packet with DATA is acknowledged at once.
+        // RFC 9260, 9.2: in SHUTDOWN-SENT every packet with DATA is acknowledged immediately.
         let shutting = matches!(self.state, State::ShutdownSent { .. });
         let summary = DataSummary { urgent: summary.urgent || shutting, ..summary };
         self.receiver.acks.after_packet(now, path, summary);

@@ -123,7 +123,7 @@ impl Handshake {
         self.peer.agreed.has(Extensions::ECN.and(Extensions::MARK_COUNT))
     }
 
-    /// ECN state of a new path; none if not negotiated.
+    /// ECN state of a new path, `None` if ECN was not negotiated.
     pub fn new_ecn(&self) -> Option<Box<Ecn>> {
         self.peer.agreed.has(Extensions::ECN).then(|| Box::new(Ecn::new(self.counts_marks())))
     }

@@ -10,7 +10,7 @@ use crate::sctp::chunk::{Chunk, HeartbeatInfo};
 use crate::sctp::config::Config;
 use crate::sctp::tx::Path;
 
-/// Least time between two HEARTBEATs to a path that is not in use.
+/// Minimum interval between two HEARTBEATs on a path that is not in use.
 const UNUSED_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The heartbeats of all paths.
@@ -139,7 +139,8 @@ impl Heartbeats {
         self.deadline.invalidate();
     }
 
-    /// The association is established: unconfirmed paths get a HEARTBEAT at once, others when they are idle.
+    /// The association is established: unconfirmed paths get a HEARTBEAT immediately, others when they
+    /// are idle.
     pub fn start(&mut self, now: Time, paths: &[Path], rng: &mut Rng) {
         let used = |(_, path): &(usize, &Path)| !path.retired && !path.announcing;
         for (i, path) in paths.iter().enumerate().filter(used) {

@@ -83,8 +83,8 @@ pub enum Event {
     Readable,
     /// The send buffer has room again.
     Writable,
-    /// The peer has restarted the association (RFC 9260, 5.2.4 A). Queued and unacknowledged data is dropped,
-    /// a message of which only the beginning was read is never completed, and sequence numbers start over.
+    /// The peer has restarted the association (RFC 9260, 5.2.4 A). Queued and unacknowledged data is
+    /// dropped, a partially read message is never completed, and sequence numbers start over.
     Restarted,
     /// Streams were reset or added, or a request about them has ended: see [`Association::poll_reconfiguration`].
     Reconfigured,
@@ -151,7 +151,7 @@ pub struct Association {
     config: Config,
 }
 
-/// What the association sends beside data, and what it tells the user.
+/// Control chunks that the association sends, and events for the user.
 #[derive(Clone, Debug)]
 #[repr(C)]
 struct Control {
@@ -173,12 +173,12 @@ struct Control {
 struct Random {
     /// For jitter and for ties.
     rng: Rng,
-    /// Source of nonces; none if all random numbers are drawn from one seed in the order of their use.
+    /// Source of nonces. `None` if all random numbers are drawn from one seed in the order of their use.
     nonces: Option<Box<Generator>>,
 }
 
 impl Random {
-    /// A nonce for a HEARTBEAT that nobody can know without receiving it (RFC 9260, 5.4). Never 0, which
+    /// A nonce for a HEARTBEAT that cannot be known without receiving it (RFC 9260, 5.4). Never 0, which
     /// means "none".
     fn nonce(&mut self) -> u64 {
         let number = match &mut self.nonces {
@@ -195,7 +195,7 @@ impl Association {
         Self::new(config, scheduler, randomness.into())
     }
 
-    /// Creates an association that sends an INIT at once.
+    /// Creates an association that sends an INIT immediately.
     pub fn connect(
         config: Config,
         scheduler: Scheduler,
@@ -383,8 +383,8 @@ impl Association {
         Ok(())
     }
 
-    /// Room in the send buffer, bytes of user data. The last message may exceed it, so that a message longer
-    /// than the whole buffer can be sent.
+    /// Room in the send buffer, bytes of user data. The last message may exceed it, so that a message
+    /// longer than the buffer can be sent.
     pub fn send_room(&self) -> u64 {
         self.sender.buffer_room()
     }
@@ -583,7 +583,8 @@ impl Association {
         self.sender.congestion.set_unit(u64::from(self.sender.outstanding.chunk_limit()));
     }
 
-    /// Messages of which nothing has been sent, oldest first (RFC 9260, 11.1.14), also after the association's end.
+    /// Messages that have not been sent even in part, oldest first (RFC 9260, 11.1.14), also after the
+    /// association's end.
     pub fn unsent(&self) -> impl Iterator<Item = Undelivered> {
         self.sender.outstanding.undelivered().filter(Undelivered::never_left)
     }

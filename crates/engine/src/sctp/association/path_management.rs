@@ -11,7 +11,7 @@ use crate::congestion::CongestionControl;
 use crate::path::{PathStatus, PathUse};
 
 impl Association {
-    /// Most paths of an association.
+    /// Maximum number of paths of an association.
     pub const PATHS_LIMIT: usize = 16;
     /// Represents an address to which no path leads. No association has a path with this number while it has
     /// fewer than [`Association::PATHS_LIMIT`].
@@ -101,12 +101,12 @@ impl Association {
         }
     }
 
-    /// Adds a path. A HEARTBEAT has to confirm it before it carries data (RFC 9260, 5.4). Returns none if
-    /// there are [`Association::PATHS_LIMIT`] already.
+    /// Adds a path. A HEARTBEAT has to confirm it before it carries data (RFC 9260, 5.4). Returns `None`
+    /// if there are [`Association::PATHS_LIMIT`] already.
     ///
     /// # Panics
-    /// Without path MTU discovery, if its packets are smaller than those of the existing paths: chunks have
-    /// been cut for these.
+    /// Without path MTU discovery, if its packets are smaller than those of the existing paths, for which
+    /// chunks have already been sized.
     pub fn add_path(&mut self, now: Time, path: PathConfig) -> Option<PathId> {
         let id = self.place_path(path)?;
         if self.state.sends_heartbeats() {
@@ -201,8 +201,8 @@ impl Association {
         self.sender.paths[path.index()].retired
     }
 
-    /// Ends the use of a path whose address was removed. All data in flight there counts as lost at once, and nothing more is
-    /// sent on it. The next path that is added takes its number.
+    /// Ends the use of a path whose address was removed. All data in flight there counts as lost
+    /// immediately, and nothing more is sent on it. The next path that is added takes its number.
     ///
     /// # Panics
     /// If there is no such path.
@@ -241,21 +241,22 @@ impl Association {
         self.sender.epoch += 1;
     }
 
-    /// Changes the configuration of a path, at once and for when it starts over.
+    /// Changes the configuration of a path, immediately and for a restart of the association.
     pub(super) fn configure_path(&mut self, path: PathId, change: impl Fn(&mut PathConfig)) {
         change(&mut self.config.paths[path.index()]);
         change(&mut self.sender.paths[path.index()].tx.config);
     }
 
-    /// Sends a HEARTBEAT on this path at once, because its address changed or packets arrive from it again.
+    /// Sends a HEARTBEAT on this path immediately, because its address changed or packets arrive from it
+    /// again.
     ///
     /// # Panics
     /// If there is no such path.
     pub fn validate_path(&mut self, now: Time, path: PathId) {
         self.sender.paths[path.index()].announcing = false;
         if self.state.sends_heartbeats() {
-            // At once, and not by the timer: until then, SACKs may arrive for data sent to the old address,
-            // and so may the answer to a HEARTBEAT in flight there.
+            // Immediately rather than by the timer: until then, SACKs may arrive for data sent to the old
+            // address, and so may the answer to a HEARTBEAT in flight there.
             self.control.heartbeats.force(path);
             self.sender.forget_mtu(now, path);
             self.heartbeat_due(now, path);
@@ -278,8 +279,8 @@ impl Association {
         self.sender.discard_views();
     }
 
-    /// Reports that nothing can be sent on this path, because its interface is gone. All data in flight there
-    /// counts as lost at once, and the path is inactive until a HEARTBEAT is answered.
+    /// Reports that nothing can be sent on this path because its interface is gone. All data in flight
+    /// there counts as lost immediately, and the path is inactive until a HEARTBEAT is answered.
     ///
     /// # Panics
     /// If there is no such path.

@@ -30,9 +30,10 @@ pub(super) struct Peer {
     pub abort_reason: Option<Box<Bytes>>,
     /// Extensions of RFC 9260 that both ends support.
     pub agreed: Extensions,
-    /// Whether the peer accepts timestamps beside chunks.
+    /// Whether the peer accepts timestamp chunks.
     pub takes_stamps: bool,
-    /// Whether the peer's user says what the layer above SCTP is. Apart from `layer`, this takes no space.
+    /// Whether the peer indicated its adaptation layer. Separate from `layer`, because an `Option` takes
+    /// more space.
     says_layer: bool,
     /// Whether the peer holds few chunks beyond a missing one ([`FEW_CHUNKS`]).
     holds_few: bool,

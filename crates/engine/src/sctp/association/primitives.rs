@@ -141,10 +141,10 @@ impl Association {
         Ok(())
     }
 
-    /// Sets whether HEARTBEATs are sent on this path while it is idle, and their interval; none: that of the
-    /// association (RFC 9260, 11.1.9). Without HEARTBEATs, an idle path is never found to have failed, and a
-    /// failed path never to have recovered. Unconfirmed addresses (5.4), potentially failed paths (RFC 7829)
-    /// and paths whose address changed get HEARTBEATs regardless.
+    /// Sets whether HEARTBEATs are sent on this path while it is idle, and their interval; `None` uses
+    /// the interval of the association (RFC 9260, 11.1.9). Without HEARTBEATs, the failure of an idle
+    /// path and the recovery of a failed path are never detected. Unconfirmed addresses (5.4),
+    /// potentially failed paths (RFC 7829) and paths whose address changed get HEARTBEATs regardless.
     ///
     /// # Panics
     /// If there is no such path.
@@ -161,7 +161,7 @@ impl Association {
         self.put_off_heartbeat(now, path);
     }
 
-    /// The HEARTBEAT interval of this path while it is idle; none: HEARTBEATs are disabled.
+    /// The HEARTBEAT interval of this path while it is idle, `None` if HEARTBEATs are disabled.
     ///
     /// # Panics
     /// If there is no such path.
@@ -196,7 +196,7 @@ impl Association {
         true
     }
 
-    /// Path.Max.Retrans of one path; none: that of the association (RFC 9260, 11.1.12).
+    /// Sets Path.Max.Retrans of one path; `None` uses that of the association (RFC 9260, 11.1.12).
     ///
     /// # Panics
     /// If there is no such path.
@@ -205,7 +205,8 @@ impl Association {
         self.apply_failure_limits(path);
     }
 
-    /// Number of errors after which one path is potentially failed; none: that of the association (RFC 7829, 7.1).
+    /// Sets the number of errors after which one path is potentially failed; `None` uses that of the
+    /// association (RFC 7829, 7.1).
     ///
     /// # Panics
     /// If there is no such path.

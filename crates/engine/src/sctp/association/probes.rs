@@ -22,7 +22,7 @@ impl Association {
     /// only if it fits into a packet of that path.
     pub(super) fn on_heartbeat(&mut self, path: PathId, info: Bytes) {
         if self.answers_heartbeats() && info.len() as u32 + 8 <= self.sender.packet_room(path) {
-            // Copied, so that a few queued bytes do not keep the whole datagram in memory.
+            // Copied, so that a few queued bytes do not keep the entire datagram in memory.
             let info = Bytes::copy_from_slice(&info);
             self.reply_to_peer(path, Chunk::HeartbeatAck(info));
         }

@@ -121,10 +121,11 @@ impl Association {
         self.config.accepted_requests = accepted;
     }
 
-    /// What [`Event::Reconfigured`] announced; none if everything has been taken.
+    /// The result that [`Event::Reconfigured`] announced, `None` if all have been taken.
     ///
-    /// A reset by the peer is taken only after the messages that were sent before it have been read. A user that asks before
-    /// each [`Association::read`] takes it before the first message that was sent after it.
+    /// A reset by the peer is returned only after the messages that were sent before it have been read. A
+    /// user that polls before each [`Association::read`] gets it before the first message that was sent
+    /// after it.
     pub fn poll_reconfiguration(&mut self) -> Option<Reconfigured> {
         self.control.reconfiguration.as_mut()?.take_event()
     }
@@ -173,7 +174,8 @@ impl Association {
         }
     }
 
-    /// Sends the requests that wait for nothing any more. RFC 6525, 5.1.1: one chunk with requests is outstanding at most.
+    /// Sends the requests that are no longer blocked. RFC 6525, 5.1.1: at most one chunk with requests is
+    /// outstanding.
     fn send_request(&mut self, now: Time) {
         if !matches!(self.state, State::Established) {
             return;
@@ -409,7 +411,7 @@ impl Association {
         }
     }
 
-    /// Sends no request any more, because the association ends.
+    /// Stops sending requests, because the association ends.
     pub(super) fn stop_requests(&mut self) {
         if let Some(reconfiguration) = &mut self.control.reconfiguration {
             reconfiguration.requester.stop();

@@ -69,8 +69,8 @@ impl Association {
         self.send_control(path, Chunk::Shutdown(cumulative));
     }
 
-    /// RFC 9260, 9.2: DATA received in SHUTDOWN-SENT is answered with a SHUTDOWN at once. The SACK, which is due as well, goes
-    /// into the same packet.
+    /// RFC 9260, 9.2: DATA received in SHUTDOWN-SENT is answered with a SHUTDOWN immediately. The SACK,
+    /// which is due as well, is sent in the same packet.
     pub(super) fn answer_with_shutdown(&mut self) {
         self.push_shutdown(self.sack_destination());
     }

@@ -57,8 +57,8 @@ impl Association {
         self.sender.outstanding.queue.bytes_of(stream)
     }
 
-    /// The message identifier of the next ordered message that is expected on a stream; none without interleaving. For
-    /// tests that forge valid I-DATA.
+    /// The message identifier of the next ordered message that is expected on a stream, `None` without
+    /// interleaving. For tests that forge valid I-DATA.
     #[doc(hidden)]
     pub fn expected_message(&self, stream: StreamId) -> Option<Serial32> {
         self.receiver.buffer.next_message_on(stream.0)

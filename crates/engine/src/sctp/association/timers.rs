@@ -128,7 +128,7 @@ impl Association {
     pub(super) fn note_path_error(&mut self, now: Time, id: PathId, counts: bool) {
         if self.sender.on_path_error(id) {
             if self.path_status(id) == PathStatus::PotentiallyFailed {
-                // RFC 7829, 3, rule 4: probe a potentially failed path with a HEARTBEAT at once.
+                // RFC 7829, 3, rule 4: probe a potentially failed path with a HEARTBEAT immediately.
                 self.control.heartbeats.set_due(id, now);
             }
             self.path_changed(now, id);

@@ -10,7 +10,7 @@ use crate::sctp::packet::{Packet, PacketForm};
 use crate::sctp::tx::{Next, Path};
 
 impl Association {
-    /// The next packet to send; none if nothing may be sent now.
+    /// The next packet to send, `None` if nothing may be sent now.
     pub fn poll_transmit(&mut self, now: Time) -> Option<Transmit> {
         self.follow_requests(now);
         if self.is_silent() && !self.sender.has_limits() {
@@ -60,7 +60,7 @@ impl Association {
         transmit_info
     }
 
-    /// Sends the requests of the extensions that wait for nothing any more.
+    /// Sends the requests of the extensions that are no longer blocked.
     #[inline]
     fn follow_requests(&mut self, now: Time) {
         if self.control.reconfiguration.is_some() {
@@ -306,7 +306,7 @@ impl Association {
         quickest
     }
 
-    /// Room for a SACK on `path`, bytes: a whole packet, or with `sack.within_base` no more than the base
+    /// Room for a SACK on `path`, bytes: a full packet, or with `sack.within_base` no more than the base
     /// MTU.
     pub(super) fn sack_room(&self, path: PathId) -> u32 {
         let room = self.sender.packet_room(path);

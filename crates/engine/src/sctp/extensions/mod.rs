@@ -51,9 +51,9 @@ impl Extensions {
     pub const RE_CONFIG: Self = Self(1 << 5);
     /// Padding (RFC 4820).
     pub const PAD: Self = Self(1 << 6);
-    /// The sender's timestamp beside DATA (Sarwar et al., 2013). Defined by this project.
+    /// The sender's timestamp with DATA (Sarwar et al., 2013). Defined by this project.
     pub const DELAY_STAMP: Self = Self(1 << 7);
-    /// Both timestamps beside a SACK (Sarwar et al., 2013). Defined by this project.
+    /// Both timestamps with a SACK (Sarwar et al., 2013). Defined by this project.
     pub const DELAY_ECHO: Self = Self(1 << 8);
     /// Partial reliability (RFC 3758).
     pub const FORWARD_TSN: Self = Self(1 << 9);
@@ -63,9 +63,9 @@ impl Extensions {
     pub const I_FORWARD_TSN: Self = Self(1 << 11);
     /// DATA in pieces on a path that became too narrow for it. Defined by this project.
     pub const DATA_FRAGMENT: Self = Self(1 << 12);
-    /// Concurrent multipath transfer: the peer expects DATA on all paths at once, delays SACKs in spite of
-    /// gaps, and counts packets in the flags of SACKs (DAC). Only announced: no chunk has this type. Defined
-    /// by this project.
+    /// Concurrent multipath transfer: the peer expects DATA on several paths simultaneously, delays SACKs
+    /// in spite of gaps, and counts packets in the flags of SACKs (DAC). Only announced: no chunk has
+    /// this type. Defined by this project.
     pub const CMT: Self = Self(1 << 13);
     /// Accurate ECN: SACKs come with the number of bytes that arrived marked, instead of an echo that is repeated until
     /// it is confirmed. Defined by this project; it needs [`Self::ECN`].

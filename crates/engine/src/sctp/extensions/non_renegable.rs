@@ -1,7 +1,8 @@
 //! Non-renegable selective acknowledgements (NR-SACK, draft-natarajan-tsvwg-sctp-nrsack-08): the sender's part.
 //!
-//! A receiver may drop data that gap ack blocks have reported (RFC 9260, 6.2), so its sender has to keep the data until the
-//! cumulative TSN passes it. Data in non-renegable gap ack blocks is never dropped. The sender frees it at once.
+//! A receiver may drop data that gap ack blocks have reported (RFC 9260, 6.2), so its sender has to keep
+//! the data until the cumulative TSN passes it. Data in non-renegable gap ack blocks is never dropped.
+//! The sender frees it immediately.
 //!
 //! ```text
 //!   cumulative TSN                            highest TSN sent
@@ -41,7 +42,7 @@ impl Kept {
         &self.tsns
     }
 
-    /// Bytes of the send buffer that they do not occupy any more.
+    /// Bytes that they have released from the send buffer.
     #[inline]
     pub const fn freed(&self) -> u64 {
         self.freed
@@ -86,7 +87,7 @@ impl Kept {
 struct Blocks<'a> {
     words: &'a [Word],
     origin: u32,
-    /// Least distance of the next block.
+    /// Minimum distance of the next block.
     least: u32,
 }
 

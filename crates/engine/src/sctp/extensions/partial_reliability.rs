@@ -18,7 +18,8 @@ use super::abandoned::{AbandonedCounts, ReliabilityPolicy};
 use crate::payload::Payload;
 use crate::sctp::tx::Undelivered;
 
-/// Most second copies whose duplicates are expected. The duplicates of older ones count as spurious retransmissions.
+/// Maximum number of second copies whose duplicates are expected. The duplicates of older ones count as
+/// spurious retransmissions.
 const COPIED_LIMIT: usize = 256;
 
 /// How soon a message is to be sent.
@@ -52,15 +53,16 @@ pub enum Copies {
 /// How a message is to be delivered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Delivery {
-    /// Time after which the message is not sent any more; none: it is sent until it is acknowledged. A
-    /// message that was sent before the end of its lifetime may arrive one forward delay after it. Towards a
-    /// peer without FORWARD-TSN, a message whose sending has begun is delivered reliably (RFC 3758, 4.1).
+    /// Time after which the message is no longer sent. `None`: it is sent until it is acknowledged. A
+    /// message that was sent within its lifetime may arrive up to one forward delay after its end. If the
+    /// peer does not support FORWARD-TSN, a message that has been sent in part is delivered reliably (RFC
+    /// 3758, 4.1).
     pub lifetime: Option<Duration>,
-    /// Most retransmissions (RFC 7496, 3.1); none: as many as the lifetime permits. Not in effect towards a
-    /// peer without FORWARD-TSN.
+    /// Maximum number of retransmissions (RFC 7496, 3.1). `None`: limited by the lifetime only. Ignored
+    /// if the peer does not support FORWARD-TSN.
     pub retransmissions: Option<u8>,
-    /// Priority (RFC 7496, 3.2): while the message has not been sent, it may be given up for one with a lower number, if the
-    /// send buffer is full. None: it is not.
+    /// Priority (RFC 7496, 3.2): when the send buffer is full, an unsent message may be given up for one
+    /// with a lower number. `None`: it is never given up for another.
     pub priority: Option<u32>,
     /// Whether the message is delivered in the order of its stream. An ordered message waits for earlier ones
     /// at the peer until these have arrived or are abandoned.
@@ -69,8 +71,8 @@ pub struct Delivery {
     pub urgency: Urgency,
     /// On how many paths it is sent.
     pub copies: Copies,
-    /// Whether the peer is asked to acknowledge its last chunk at once (SACK-IMMEDIATELY, RFC 7053, 7.1). Saves up to 200 ms
-    /// if the application waits for the acknowledgement, and costs a SACK.
+    /// Whether the last chunk requests an immediate acknowledgement (SACK-IMMEDIATELY, RFC 7053, 7.1).
+    /// Saves up to 200 ms if the application waits for the acknowledgement, and costs a SACK.
     pub immediate: bool,
     /// Whether the message is queued even if the send buffer is full. For an application that has seen room for a message in
     /// several associations and queues it in all of them: acknowledgements and losses change the room meanwhile.
@@ -134,9 +136,9 @@ impl Delivery {
 pub(crate) struct Limit {
     /// End of the lifetime; [`Time::FAR_FUTURE`]: none.
     pub expires: Time,
-    /// Most retransmissions; [`u8::MAX`]: any number.
+    /// Maximum number of retransmissions; [`u8::MAX`]: unlimited.
     pub retransmissions: u8,
-    /// Whether it may be given up for others while it waits. Only of messages that have no TSN yet.
+    /// Set if it may be given up for others while it is queued. Only for messages that have no TSN yet.
     pub priority: Option<u32>,
     /// Whether a second copy is sent on another path.
     pub twice: bool,
@@ -187,7 +189,7 @@ pub(crate) struct ForwardTimer {
     pub told: u64,
     /// When it was told.
     pub told_at: Time,
-    /// When the chunk is sent at the latest; none: the peer need not be told.
+    /// Latest time at which the chunk is sent. `None`: the peer need not be informed.
     pub due: Option<Time>,
     /// Number of times that the same point was sent.
     pub repeats: u32,
@@ -210,7 +212,7 @@ pub(crate) struct Limits {
     pub interactive_bytes: u64,
     /// Whether any message was sent as interactive.
     pub has_urgent: bool,
-    /// TSNs in flight of which a second copy is wanted.
+    /// TSNs in flight that need a second copy.
     pub second_copies: VecDeque<u64>,
     /// The last TSNs that were sent twice on purpose.
     copied: VecDeque<u64>,
@@ -225,7 +227,7 @@ pub(crate) struct Limits {
     pub forward: ForwardTimer,
     /// Messages that were given up.
     pub abandoned: AbandonedCounts,
-    /// Those of them that the user has not taken yet; none: they are only counted.
+    /// Abandoned messages that the user has not taken yet. `None`: they are only counted.
     pub reports: Option<Vec<Undelivered>>,
 }
 
@@ -252,7 +254,7 @@ impl Limits {
         }
     }
 
-    /// Counts `count` messages of which nothing was sent as given up; `messages` is each of them.
+    /// Counts `count` unsent messages as given up; `messages` describes each of them.
     pub fn on_dropped(
         &mut self,
         policy: ReliabilityPolicy,
@@ -388,7 +390,7 @@ impl Limits {
         self.sent.binary_search_by_key(&tsn, |one| one.tsn).ok()
     }
 
-    /// The limits of `tsn`, and whether its message was given up; none: it is a plain one.
+    /// The limits of `tsn`, and whether its message was given up. `None`: its message has no limits.
     pub fn get(&self, tsn: u64) -> Option<(Limit, bool)> {
         let one = &self.sent[self.position(tsn)?];
         Some((one.limit, one.given_up))

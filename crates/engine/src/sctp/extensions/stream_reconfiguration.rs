@@ -1,13 +1,12 @@
-//! Stream reconfiguration (RFC 6525): resets the numbers of streams or of the whole association, and adds streams, while
-//! the association is used.
+//! Stream reconfiguration (RFC 6525): resets the sequence numbers of streams or of the entire
+//! association, and adds streams, while the association is in use.
 //!
 //! ```text
 //!   user ----> waiting ----> outstanding ----> RE-CONFIG (request)  ----> peer
 //!              requests      one chunk    <---- RE-CONFIG (response) <---
 //! ```
 //!
-//! [`requester`] keeps the requests of this end, [`responder`] the requests of the peer. The association applies the
-//! results to its streams. An association that uses none of this allocates nothing.
+//! [`requester`] keeps the requests of this end, [`responder`] the requests of the peer. The association applies the results to its streams. An association that uses none of this allocates nothing.
 
 pub(crate) mod parameters;
 pub(crate) mod requester;
@@ -20,13 +19,13 @@ use ropewalk_base::{Serial32, StreamId, Time};
 use self::requester::Requester;
 use self::responder::Responder;
 
-/// Most streams that one request lists. Both requests of a chunk then fit into the smallest packet that this
-/// implementation sends.
+/// Maximum number of streams in one request. Both requests of a chunk then fit into the smallest packet
+/// that this implementation sends.
 pub const LISTED_LIMIT: usize = 256;
 /// Most events that wait for the user. Further requests of the peer are not performed until the user has read some.
 const EVENTS_LIMIT: usize = 16;
 
-/// Most streams that a request of the peer may list.
+/// Maximum number of streams in a request of the peer.
 const PEER_LIST_LIMIT: usize = 2048;
 /// How far SACKs of the time before a reset of TSNs may lie behind: all TSNs that can be outstanding at a time.
 const OLD_TSNS: i32 = 1 << 16;
@@ -172,7 +171,7 @@ pub enum ReconfigurationError {
     Closing,
     /// The stream does not exist.
     NoSuchStream,
-    /// An earlier request about the same streams, or one about the whole association, has not ended.
+    /// An earlier request about the same streams or about the entire association is still in progress.
     InProgress,
     /// More than 65,535 streams in one direction.
     TooManyStreams,
@@ -202,7 +201,8 @@ impl core::error::Error for ReconfigurationError {}
 pub(crate) struct Reconfiguration {
     pub requester: Requester,
     pub responder: Responder,
-    /// The TSN that followed the last one before TSNs of this end were reset; none: they were not reset.
+    /// The TSN that followed the last one before TSNs of this end were reset. `None`: they were not
+    /// reset.
     pub old_next_tsn: Option<Serial32>,
     /// The association was reset at the request of the peer, and no data is sent before this time: it must not overtake the
     /// response, which alone tells the peer that numbers start over.

@@ -47,9 +47,9 @@ pub struct ReceiveBuffer {
     headroom: u32,
     /// Largest chunk received so far, bytes.
     largest: u32,
-    /// The highest TSN up to which waiting chunks are not dropped any more, if there are promises.
+    /// The highest TSN up to which waiting chunks are no longer dropped, if there are promises.
     promised: Serial32,
-    /// Highest TSN that the sender has abandoned; 0: none.
+    /// Highest TSN that the sender has abandoned, 0 before the first.
     skipped_to: u64,
     /// The message that is being delivered in parts; its next TSN is the base of `slots`.
     begun: Option<PartialDelivery>,
@@ -59,7 +59,7 @@ pub struct ReceiveBuffer {
     slots: Slots,
     ready: Ready,
     streams: InStreams,
-    /// Interleaved messages; none: chunks are DATA.
+    /// Interleaved messages. `None`: chunks are DATA.
     messages: Option<Box<Messages>>,
     /// Bookkeeping of `messages`, bytes.
     message_cost: u64,
@@ -213,7 +213,7 @@ impl ReceiveBuffer {
         self.take(now, tsn, data, charge)
     }
 
-    /// Why a chunk is not accepted; none if it is new and there is room for it.
+    /// The reason for refusing a chunk, `None` if it is new and there is room for it.
     #[inline(always)]
     fn refuse(&mut self, now: Time, tsn: u64, data: &Data, charge: u64) -> Option<Arrival> {
         if tsn <= self.cumulative() || self.gaps.contains(tsn) {
@@ -370,7 +370,7 @@ impl ReceiveBuffer {
         self.held_bytes += charge;
         let ssn = data.ssn;
         self.slots.keep(tsn, Held { data, arrived: now, run: tsn }, &self.gaps);
-        // A whole message is a run of its own.
+        // A complete message is a run of its own.
         let (first, last) = if whole { (tsn, tsn) } else { self.join(tsn) };
         if !whole && first == self.skipped_to + 1 && self.drop_orphans(first, last) {
             return true;

@@ -13,15 +13,16 @@ use crate::receive::Arrival;
 use crate::sctp::chunk::Data;
 use crate::sctp::extensions::stream_reconfiguration::Streams;
 
-/// Memory of a chunk beside its user data, bytes: an entry of a tree whose nodes are at least half full.
+/// Memory of a chunk in addition to its user data, bytes: an entry of a tree whose nodes are at least
+/// half full.
 const ENTRY_COST: u64 = 2 * (size_of::<Data>() as u64 + 8) + 112;
 
-/// Data that is kept beside the receive buffer, because it cannot enter it yet.
+/// Data outside the receive buffer, because it cannot enter it yet.
 #[derive(Clone, Debug, Default)]
 pub struct Aside {
     /// Chunks with missing pieces.
     pub pieces: PartialChunks,
-    /// Data that waits for a reset of its stream; none: no reset is to come.
+    /// Data that waits for a reset of its stream, `None` if no reset is expected.
     early: Option<EarlyData>,
 }
 
@@ -97,7 +98,7 @@ impl Receiver {
         (self.advertised, self.taken) = (self.buffer.free(), 0);
     }
 
-    /// Makes a SACK due at once, unless no DATA has arrived.
+    /// Makes a SACK due immediately, unless no DATA has arrived.
     pub fn acknowledge_now(&mut self) {
         if !self.acks.awaits_first_data() {
             self.acks.set_due();

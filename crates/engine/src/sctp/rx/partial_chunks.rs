@@ -18,7 +18,7 @@ const WAITING_LIMIT: u64 = 256 << 10;
 /// the buffer if that is more. All other chunks may wait for one that arrives in pieces.
 const WAITING_LEAST: u64 = 12 << 10;
 const WAITING_LEAST_PART: u64 = 32;
-/// Bookkeeping of a chunk beside its user data and the bitmap of received bytes, bytes.
+/// Bookkeeping of a chunk in addition to its user data and the bitmap of received bytes, bytes.
 const CHUNK_COST: u64 = 256;
 
 /// Chunks with missing pieces, by TSN.
@@ -32,7 +32,7 @@ pub struct PartialChunks {
 /// carries its offset, and received bytes are noted one by one.
 #[derive(Clone, Debug)]
 struct PartialChunk {
-    /// The user data; none if the pieces have lengths only.
+    /// The user data, `None` if the pieces have lengths only.
     bytes: Option<Vec<u8>>,
     /// One bit per received byte.
     come: Vec<u64>,
@@ -93,7 +93,7 @@ impl PartialChunks {
         self.bytes
     }
 
-    /// Adds a piece; `free` and `capacity` are those of the receive buffer. Returns the user data of the whole
+    /// Adds a piece; `free` and `capacity` are those of the receive buffer. Returns the user data of the
     /// chunk once it is complete.
     pub fn take(
         &mut self,

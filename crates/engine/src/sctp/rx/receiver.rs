@@ -19,7 +19,7 @@ use crate::sctp::gaps::{GapList, blocks_within};
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct Receiver {
-    /// When SACKs are sent, and what they contain beside the window.
+    /// When SACKs are sent, and their contents other than the window.
     pub acks: Acknowledger,
     /// The peer's initial TSN, once known.
     first: Option<Serial32>,
@@ -30,7 +30,7 @@ pub struct Receiver {
     /// The window as last advertised, and the bytes of chunks accepted since.
     pub(super) advertised: u64,
     pub(super) taken: u64,
-    /// Data that cannot enter the receive buffer yet; none: there has been none.
+    /// Data that cannot enter the receive buffer yet, `None` until there is some.
     pub(super) aside: Option<Box<Aside>>,
     pub buffer: ReceiveBuffer,
 }
@@ -301,7 +301,7 @@ pub struct DataSummary {
     pub any: bool,
     /// TSN of the first chunk.
     pub first: Option<Serial32>,
-    /// It must be sent at once.
+    /// The SACK must be sent immediately.
     pub urgent: bool,
     /// A chunk arrived again.
     pub repeated: bool,

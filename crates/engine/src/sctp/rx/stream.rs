@@ -10,11 +10,11 @@ use ropewalk_base::{Serial16, StreamId};
 
 use crate::meter::{self, Defect};
 
-/// Most messages of one stream that may wait for an earlier one: half of the SSN space. Beyond it, later and
-/// earlier SSNs cannot be told apart (RFC 1982).
+/// Maximum number of messages of one stream that may wait for an earlier one: half of the SSN space.
+/// Beyond it, later and earlier SSNs cannot be distinguished (RFC 1982).
 const WAITING_LIMIT: usize = 1 << 15;
-/// Slots that a stream may have however few of them are used: stream 0, which many associations use alone,
-/// and any other stream.
+/// Slots that a stream may have regardless of how few are used: stream 0, which many associations use
+/// alone, and any other stream.
 const SPARE_SLOTS_OF_FIRST: usize = 128;
 const SPARE_SLOTS: usize = 8;
 /// Empty slots whose memory is kept for reuse.
@@ -192,7 +192,7 @@ impl InStreams {
         self.next.get(stream.0 as usize).copied().unwrap_or_default()
     }
 
-    /// Upper bound of the memory beside the messages themselves, bytes.
+    /// Upper bound of the memory in addition to the messages themselves, bytes.
     #[inline]
     pub fn cost(&self) -> u64 {
         FIRST_COST + self.first.cost() + self.others_cost
@@ -285,7 +285,7 @@ impl InStreams {
         kept
     }
 
-    /// Removes a message of which a chunk was dropped: it is no longer complete.
+    /// Removes a message after one of its chunks was dropped: it is no longer complete.
     pub fn forget(&mut self, stream: StreamId, ssn: Serial16) {
         let next = self.next_of(stream);
         if stream.0 == 0 {
@@ -313,8 +313,8 @@ impl InStreams {
         skipped.into_iter().map(|(first, last)| first..=last).collect()
     }
 
-    /// Starts a stream over: its next message is the first one. Returns the complete messages that wait, in their order;
-    /// what they wait for does not come any more.
+    /// Starts a stream over: its next message is the first one. Returns the complete messages that wait,
+    /// in order. The messages they wait for will not arrive.
     pub fn restart(&mut self, stream: StreamId) -> Vec<RangeInclusive<u64>> {
         let last = self.next_of(stream).plus(WAITING_LIMIT as u16 - 1);
         let waits = self.waiting(stream).is_some_and(|waiting| !waiting.is_empty());

@@ -90,7 +90,7 @@ impl Chunks {
         self.limits.as_ref().is_some_and(|limits| limits.was_skipped(tsn))
     }
 
-    /// Whether `tsn` must not be sent any more (RFC 3758, 4.1, TR4).
+    /// Whether `tsn` must no longer be sent (RFC 3758, 4.1, TR4).
     #[inline]
     pub fn is_over(&self, now: Time, tsn: u64) -> bool {
         self.config.abandons
@@ -113,7 +113,7 @@ impl Chunks {
         given_up || limit.expires <= now || limited && sent > most
     }
 
-    /// Whether the next chunk of the queue must not be sent any more.
+    /// Whether the next chunk of the queue must no longer be sent.
     #[inline]
     pub fn is_front_over(&self, now: Time) -> bool {
         self.limits.is_some() && self.queue.front_limit().is_some_and(|limit| limit.expires <= now)
@@ -151,9 +151,9 @@ impl Chunks {
         self.queue.bring_rest_to_front(data.stream, data.flags.has(DataFlags::UNORDERED))
     }
 
-    /// Assigns a TSN to the next fragment of the message of which a part has been sent, and drops the rest. The peer can
-    /// discard what it has of a message only if a TSN of the message is abandoned. Returns that TSN, and what of the message
-    /// had none.
+    /// Assigns a TSN to the next fragment of the partially sent message, and drops the rest. The peer can
+    /// discard its part of a message only if a TSN of the message is abandoned. Returns that TSN, and the
+    /// part of the message that had none.
     fn end_message(&mut self) -> (u64, Option<Rest>) {
         let rest = self.queue.front_rest();
         self.note_limit();
@@ -246,7 +246,7 @@ impl Chunks {
         (all, ends)
     }
 
-    /// Abandons the message of which a part has been sent and the rest is queued.
+    /// Abandons the message at the front, which has been sent in part.
     fn abandon_front(&mut self) {
         let (last, rest) = self.end_message();
         let (mut fragments, _) = self.fragments_of(last);
@@ -376,8 +376,8 @@ impl Sender {
         self.advance_peer(now);
     }
 
-    /// Drops the queued messages whose lifetime is over (RFC 3758, 4.1, TR3). The rest of a message of which a
-    /// part was sent is abandoned with that part.
+    /// Drops the queued messages whose lifetime is over (RFC 3758, 4.1, TR3). The rest of a partially
+    /// sent message is abandoned together with the sent part.
     pub fn drop_expired(&mut self, now: Time) {
         let Some(limits) = &self.outstanding.limits else { return };
         if now < limits.queued_expiry {
@@ -436,7 +436,7 @@ impl Sender {
         [expiry, Some(limits.next_expiry), limits.forward.due].into_iter().flatten().min()
     }
 
-    /// Whether a FORWARD-TSN may be sent beside DATA now.
+    /// Whether a FORWARD-TSN may be bundled with DATA now.
     pub fn wants_forward_tsn(&self) -> bool {
         self.outstanding.limits.as_ref().is_some_and(|limits| {
             limits.forward.due.is_some() && limits.forward.told < limits.advanced
@@ -519,7 +519,8 @@ impl Sender {
         (opens.max(now) + delay, false)
     }
 
-    /// One-way delay of a chunk behind all data in flight on a path, if the queue there grows at once.
+    /// One-way delay of a chunk behind all data in flight on a path, if the queue there grows
+    /// immediately.
     fn drain_delay(&self, now: Time, view: &PathView) -> Option<Duration> {
         let tx = &self.paths[view.id.index()].tx;
         Some(tx.drain.time_for(now, view.in_flight)?.saturating_sub(tx.rtt.base()? / 2))

@@ -1,4 +1,4 @@
-//! Bundling: further chunks that fit beside the first one of a packet (RFC 9260, 6.10).
+//! Bundling: further chunks that fit into the packet of the first one (RFC 9260, 6.10).
 
 use ropewalk_base::{PathId, Time};
 use smallvec::SmallVec;

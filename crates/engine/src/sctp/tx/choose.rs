@@ -40,7 +40,7 @@ impl Sender {
             && !self.outstanding.has_urgent_work()
     }
 
-    /// Chooses the next chunk; none if nothing may be sent now.
+    /// Chooses the next chunk, `None` if nothing may be sent now.
     #[inline]
     pub fn choose(&mut self, now: Time, rng: &mut Rng) -> Option<Next> {
         if self.has_limits() {

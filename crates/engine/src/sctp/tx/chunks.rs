@@ -60,9 +60,9 @@ pub struct Chunks {
     /// State of the zero-window probe.
     pub window_probe: WindowProbe,
     pub config: TxConfig,
-    /// What is left of the reserve; none: all of it.
+    /// The unused part of the reserve. `None`: all of it.
     pub reserve: Option<Box<Reserve>>,
-    /// Delays of delivery; none unless they are measured.
+    /// Delays of delivery, `None` unless they are measured.
     pub delivery_delays: Option<Box<DeliveryDelays>>,
     /// What is kept about messages that are not plain; none before the first of them.
     pub limits: Option<Box<Limits>>,
@@ -240,8 +240,8 @@ impl Chunks {
         self.config.window_check == WindowCheck::Unacknowledged
     }
 
-    /// How many unassigned chunks fit into the peer's buffer beside data in flight and data that the peer
-    /// holds.
+    /// How many unassigned chunks fit into the peer's buffer in addition to data in flight and data that
+    /// the peer holds.
     fn beside_unacknowledged(&self, paths: &[Path]) -> u64 {
         let in_flight: u64 = paths.iter().map(|path| path.tx.flights.bytes()).sum();
         let room = self.peer_rwnd.saturating_sub(self.board.held_bytes() + in_flight);
@@ -249,7 +249,7 @@ impl Chunks {
         (room / self.full_chunk()).min(self.board.holes().len() + fresh)
     }
 
-    /// The TSN and size of the chunk at a position of the unassigned queue, which is to be sent at once.
+    /// The TSN and size of the chunk at a position of the unassigned queue, to be sent immediately.
     /// Chunks before it get their TSNs now. If the chunk has none yet, the returned TSN is the next one.
     #[inline]
     pub fn chunk_at(&mut self, position: u64) -> Option<(u64, u64)> {

@@ -25,10 +25,10 @@ pub struct TxConfig {
     pub most_outstanding: u32,
     pub rto_max: Duration,
     pub send_buffer: u64,
-    /// `u64::MAX`: none, because this takes less space; the next one likewise.
+    /// `u64::MAX` without a limit, because this takes less space than an `Option`; the next one too.
     pub unsent_limit: u64,
     pub peer_buffer_limit: u64,
-    /// Path MTU discovery; none: the configured MTU is taken for granted.
+    /// Path MTU discovery. `None`: the configured MTU is taken for granted.
     pub mtu_discovery: Option<MtuRange>,
     /// Bytes of a packet before its first chunk, headers of lower layers included.
     pub headers: u32,

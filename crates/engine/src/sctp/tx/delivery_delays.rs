@@ -7,9 +7,9 @@ use crate::path::Estimates;
 
 /// Delays from the first transmission of each chunk to its delivery in order.
 ///
-/// A chunk is delivered when the packet arrives that fills the last gap before it. Beside the SACK that this packet
-/// causes, the receiver sends when by its clock a packet arrived. Without such a timestamp, the delay ends with the
-/// SACK, less half of the least round trip.
+/// A chunk is delivered when the packet arrives that fills the last gap before it. With the SACK for this
+/// packet, the receiver sends the packet's arrival time by its clock. Without such a timestamp, the delay
+/// ends with the SACK, less half of the minimum round trip.
 #[derive(Clone, Debug, Default)]
 pub struct DeliveryDelays {
     nanos: Histogram,
@@ -98,7 +98,7 @@ mod tests {
             delays.on_arrival(Time::from_millis(250), arrived);
             delays.on_delivered(Time::from_millis(250), Time::from_millis(100));
             assert_eq!(delays.nanos().max(), 50_000_000, "{ahead}");
-            // No timestamp beside the next SACK.
+            // No timestamp with the next SACK.
             delays.on_sack_end();
             delays.on_delivered(Time::from_millis(280), Time::from_millis(200));
             assert_eq!(delays.nanos().max(), 70_000_000, "{ahead}");

@@ -1,9 +1,9 @@
 //! Explicit congestion notification (RFC 3168): the network marks packets instead of dropping them. RFC 4960,
 //! Appendix A, defines ECN for SCTP; RFC 9260 omits it without deprecating it.
 //!
-//! The receiver of a marked packet reports it beside its SACKs (ECNE, with the lowest TSN of that packet)
-//! until the sender confirms it (CWR). The sender reduces the window of the path that carried that TSN, once
-//! per window. This is the sender's part.
+//! The receiver of a marked packet reports it along with its SACKs (ECNE, with the lowest TSN of that
+//! packet) until the sender confirms it (CWR). The sender reduces the window of the path that carried
+//! that TSN, once per window. This is the sender's part.
 
 use ropewalk_base::{Duration, Ecn as Codepoint, PathId, Serial32, Time};
 
@@ -24,7 +24,7 @@ enum Trial {
     Open(u8),
     /// ECT packets arrive.
     Passed,
-    /// ECT packets do not arrive: none are sent any more.
+    /// ECT packets do not arrive: none are sent from now on.
     Failed,
 }
 
@@ -40,7 +40,7 @@ pub struct Ecn {
 /// How the peer reports marks.
 #[derive(Clone, Copy, Debug)]
 enum Feedback {
-    /// By ECNE, of which none was answered.
+    /// By ECNE, none of them answered yet.
     Echoes,
     /// By ECNE: the last one that was answered, and when.
     Answered { tsn: Serial32, at: Time },

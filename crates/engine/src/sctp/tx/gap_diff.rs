@@ -17,8 +17,8 @@ pub struct Reported {
     pub unsent: bool,
 }
 
-/// The fullest list of gap ack blocks so far. With several paths, a SACK may contain hundreds of blocks, of
-/// which all but one or two equal those of the previous SACK. A comparison of memory skips the equal ones.
+/// The fullest list of gap ack blocks so far. With several paths, a SACK may contain hundreds of blocks,
+/// and all but one or two equal those of the previous SACK. A comparison of memory skips the equal ones.
 #[derive(Clone, Debug, Default)]
 pub struct GapDiff {
     words: Vec<Word>,

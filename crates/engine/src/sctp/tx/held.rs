@@ -111,8 +111,9 @@ impl Chunks {
         self.queue.watch(streams.listed());
     }
 
-    /// A TSN up to which all data of these streams was sent; none if some of it has no TSN yet. `search`: the lowest one, which
-    /// takes work in proportion to the chunks in flight; otherwise that of the last chunk of any stream.
+    /// A TSN up to which all data of these streams was sent, `None` if some of it has no TSN yet. With
+    /// `search`, the lowest such TSN, at a cost proportional to the chunks in flight; otherwise the TSN
+    /// of the last chunk of any stream.
     #[cold]
     pub fn last_tsn_of(&self, streams: &Streams, search: bool) -> Option<u64> {
         let beside = || {

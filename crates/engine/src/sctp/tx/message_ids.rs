@@ -11,7 +11,8 @@ struct Numbers {
     /// Message identifiers of the next ordered and the next unordered message. RFC 8260, 2.1: both start at 0, and
     /// ordered and unordered messages are numbered separately.
     next: [Serial32; 2],
-    /// The message of which a part has been cut, and the number of its next fragment. A stream has at most one.
+    /// The message that is being fragmented, and the number of its next fragment. A stream has at most
+    /// one.
     current: Serial32,
     fragment: u32,
 }

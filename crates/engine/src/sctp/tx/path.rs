@@ -25,7 +25,7 @@ pub struct Path {
     /// Round-trip time of a handshake exchange. On a path where this end sends no data, it is the only
     /// estimate until a HEARTBEAT is answered.
     pub handshake_trip: Option<Duration>,
-    /// The search for the path MTU; none: `config.mtu` is taken for granted.
+    /// The search for the path MTU. `None`: `config.mtu` is taken for granted.
     pub mtu: Option<Box<MtuSearch>>,
     /// The path MTU is unknown, so no data is sent here.
     pub mtu_unknown: bool,
@@ -45,7 +45,7 @@ pub struct Path {
     pub t3_tsn: u64,
     /// Time up to which the window has decayed, if the path has been idle since it was last used.
     pub decayed_at: Time,
-    /// ECN state; none: not negotiated.
+    /// ECN state, `None` if not negotiated.
     pub ecn: Option<Box<Ecn>>,
 }
 

@@ -19,7 +19,7 @@ struct Cut {
 }
 
 impl Cut {
-    /// The cut that gives up `needed` bytes; none if there are not as many. `sums`: user data by priority.
+    /// The cut that gives up `needed` bytes, `None` if there are fewer. `sums`: user data by priority.
     fn of(sums: &BTreeMap<u32, u64>, needed: u64) -> Option<Self> {
         let mut left = needed;
         for (&above, &bytes) in sums.iter().rev() {

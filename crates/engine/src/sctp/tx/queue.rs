@@ -80,9 +80,9 @@ impl Waiting {
 /// The largest chunks that fit into a packet of every path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChunkSizes {
-    /// Most user data of a chunk of any message, bytes.
+    /// Maximum user data of a chunk of any message, bytes.
     pub payload: u32,
-    /// Most user data of a datagram, bytes; at least `payload`.
+    /// Maximum user data of a datagram, bytes; at least `payload`.
     pub datagram: u32,
     /// Header of a chunk of any message, bytes.
     pub header: u32,
@@ -113,7 +113,7 @@ impl ChunkSizes {
         self.header + payload.next_multiple_of(4)
     }
 
-    /// Most user data of the next chunk of a message of which `left` bytes are not sent yet, bytes.
+    /// Maximum user data of the next chunk of a message with `left` unsent bytes, bytes.
     #[inline]
     fn most(self, message: &Waiting, left: u32) -> u32 {
         let is_datagram = message.unordered
@@ -147,7 +147,7 @@ pub struct SendQueue {
     waiting: u64,
     sizes: ChunkSizes,
     messages: VecDeque<Waiting>,
-    /// Stream scheduler and interleaving; none: first come, first served, and DATA.
+    /// Stream scheduler and interleaving. `None`: first come, first served, and DATA.
     scheduling: Option<Box<Scheduling>>,
     /// Whether no message expires before an earlier one.
     in_order_of_expiry: bool,
@@ -296,7 +296,7 @@ impl SendQueue {
         self.messages.front()?.rests().next()
     }
 
-    /// The limits of the next chunk's message; none if the queue is empty.
+    /// The limits of the next chunk's message, `None` if the queue is empty.
     pub fn front_limit(&self) -> Option<Limit> {
         self.messages.front().map(Waiting::limit)
     }
@@ -306,10 +306,10 @@ impl SendQueue {
         self.messages.front().is_some_and(|message| message.taken > 0)
     }
 
-    /// Drops the messages whose lifetime is over and of which no part has a TSN (RFC 3758, 4.1, TR3). Later
-    /// messages of their streams get the SSNs of the dropped ones, so the peer does not wait for these.
-    /// Returns the number of dropped messages, and when the next of those that stay expires. Calls `told` for each run of them
-    /// with their number.
+    /// Drops the messages without a TSN whose lifetime is over (RFC 3758, 4.1, TR3). Later messages of
+    /// their streams get the SSNs of the dropped ones, so the peer does not wait for these. Returns the
+    /// number of dropped messages, and the earliest expiry of the remaining ones. Calls `told` with each
+    /// run of dropped messages and their number.
     pub(super) fn drop_expired(
         &mut self,
         now: Time,
@@ -346,14 +346,15 @@ impl SendQueue {
         (dropped + all, next)
     }
 
-    /// User data of the messages of which no part has a TSN and that have a priority, with this priority, bytes.
+    /// User data of the messages that have a priority but no TSN, with this priority, bytes.
     pub fn priorities(&self) -> impl Iterator<Item = (u32, u64)> {
         let whole = self.messages.iter().chain(self.lanes()).filter(|message| message.taken == 0);
         whole.filter_map(|message| Some((message.limit().priority?, message.bytes_left())))
     }
 
-    /// Drops messages of which no part has a TSN. `count_of` says how many of a run, given their priority, length and number;
-    /// otherwise as [`Self::drop_expired`]. Returns the number of dropped messages.
+    /// Drops messages that have no TSN. `count_of` returns how many of a run to drop, given their
+    /// priority, length and number; otherwise like [`Self::drop_expired`]. Returns the number of dropped
+    /// messages.
     pub(super) fn drop_messages(
         &mut self,
         mut count_of: impl FnMut(Option<u32>, u32, u64) -> u64,
@@ -402,7 +403,8 @@ impl SendQueue {
         dropped
     }
 
-    /// Drops the rest of the message of which a part has a TSN, except for its next chunk, which becomes the last one.
+    /// Drops the rest of the message that has TSNs in part, except for its next chunk, which becomes the
+    /// last one.
     pub fn drop_rest(&mut self) {
         let Some(message) = self.messages.front_mut() else { return };
         let (taken, left) = (message.taken, message.payload.len() - message.taken);

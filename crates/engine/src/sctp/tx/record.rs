@@ -28,7 +28,7 @@ pub enum RecordState {
         /// The path of the acknowledged transmission.
         by: PathId,
     },
-    /// Abandoned: it is not sent any more (RFC 3758, 3.4).
+    /// Abandoned: it is no longer sent (RFC 3758, 3.4).
     Abandoned {
         /// The path on which it was lost.
         on: PathId,

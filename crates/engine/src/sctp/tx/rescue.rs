@@ -4,7 +4,7 @@ use ropewalk_base::{Duration, PathId, Time};
 
 use super::{Path, RecordState, Scoreboard, Sender};
 
-/// Least time between two rescues of the messages on one path.
+/// Minimum interval between two rescues of the messages on one path.
 const INTERVAL: Duration = Duration::from_millis(20);
 
 /// The last rescue of interactive messages from a path.

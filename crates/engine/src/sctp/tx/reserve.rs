@@ -33,7 +33,7 @@ pub struct Reserve {
     left: u32,
     /// Bytes of the message that was refused last because too little was left; 0: none.
     refused: u32,
-    /// Least number of bytes in the send buffer since the last message was taken, with this message.
+    /// Minimum number of bytes in the send buffer since the last message was taken, with this message.
     seen: u64,
 }
 
@@ -127,7 +127,7 @@ mod tests {
         assert!(reserve.take(all, size, 2));
         // Headers of chunks are no reason to give more.
         assert!(!reserve.take(all + 900, size, 1));
-        // However much is acknowledged, there is no more than the whole.
+        // However much is acknowledged, the reserve never exceeds its size.
         assert!(reserve.take(0, size, 400) && !reserve.take(400, size, 1));
     }
 }

@@ -116,9 +116,9 @@ impl Path {
     /// Updates RTT and delivery rate from the newest acknowledged transmission. Returns whether it gave an
     /// RTT sample.
     fn measure(&mut self, now: Time, ack: &PathAck, flight: &Flight) -> (bool, Option<Rate>) {
-        // RFC 9260, 6.3.1 C5 (Karn): no RTT sample from a retransmitted chunk. Chunks that a copy on another
-        // path may have delivered are used only as long as there is no RTT at all, and the handshake took no longer:
-        // the copy may have taken a much quicker path.
+        // RFC 9260, 6.3.1 C5 (Karn): no RTT sample from a retransmitted chunk. Chunks that a copy on
+        // another path may have delivered are used only while there is no RTT yet, and if the round trip
+        // is at least half of the handshake's: the copy may have taken a much faster path.
         let trip = now.since(flight.sent_at);
         let unknown = self.tx.rtt.srtt().is_none();
         let plausible = || self.handshake_trip.is_none_or(|handshake| trip >= handshake / 2);

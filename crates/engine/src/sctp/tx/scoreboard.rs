@@ -29,7 +29,8 @@ pub struct Scoreboard {
     acked_bytes: u64,
     /// Bytes of `acked_bytes` that have been delivered to the peer's user.
     delivered_bytes: u64,
-    /// TSNs of `acked` that the peer will not drop; none if it has not reported any. Their user data is freed.
+    /// TSNs of `acked` that the peer will not drop, `None` if it has not reported any. Their user data is
+    /// freed.
     kept: Option<Box<Kept>>,
     /// Assigned TSNs that were never sent.
     holes: RangeSet,
@@ -151,7 +152,7 @@ impl Scoreboard {
         self.records.back().map_or(0, |r| r.end - self.base_offset)
     }
 
-    /// Bytes of the peer's buffer that are used or reserved: the whole extent, without unordered messages
+    /// Bytes of the peer's buffer that are used or reserved: the full extent, without unordered messages
     /// that have been delivered to the peer's user or will be regardless of holes before them.
     #[inline]
     pub fn span(&self) -> u64 {
@@ -373,13 +374,13 @@ impl Scoreboard {
         self.copies.is_empty() || !self.copies.get(&tsn).is_some_and(elsewhere)
     }
 
-    /// Whether any chunk has copies in flight beside the transmission in its record.
+    /// Whether any chunk has copies in flight in addition to the transmission in its record.
     #[inline]
     pub fn has_copies(&self) -> bool {
         !self.copies.is_empty()
     }
 
-    /// Removes and returns the transmissions of `tsn` beside the one in its record.
+    /// Removes and returns the transmissions of `tsn` other than the one in its record.
     pub fn take_copies(&mut self, tsn: u64) -> Vec<(PathId, u64)> {
         self.copies.remove(&tsn).unwrap_or_default()
     }
@@ -393,7 +394,7 @@ impl Scoreboard {
         let first_sent = record.data.first_sent;
         self.base += 1;
         self.base_offset = record.end;
-        // Dropped in place: moving it out would copy it as a whole.
+        // Dropped in place: moving it out would copy the full record.
         self.records.pop_front();
         match state {
             RecordState::Acked { .. } => {

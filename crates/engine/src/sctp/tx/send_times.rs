@@ -10,11 +10,11 @@ use ropewalk_base::{PathId, Serial32, Time};
 use super::{RecordState, Sender};
 use crate::sctp::chunk::Chunk;
 
-/// Most packets that are remembered: a second at 200 Mbit/s. Older ones are forgotten first.
+/// Maximum number of remembered packets: a second at 200 Mbit/s. Older ones are forgotten first.
 const PACKETS_LIMIT: usize = 1 << 14;
-/// Most packets that are searched for one echo. The next one is usually among the first few.
+/// Maximum number of packets searched for one echo. The next one is usually among the first few.
 const SEARCH_LIMIT: usize = 256;
-/// Memory for so many packets is kept while nothing is in flight.
+/// Number of packets whose memory is kept while nothing is in flight.
 const KEPT: usize = 64;
 
 /// A packet with DATA.
@@ -97,8 +97,9 @@ impl Sender {
         times.push(SentPacket { tsn, transmissions, sent_at: now });
     }
 
-    /// When the packet whose first DATA chunk has this TSN was sent on `path`. None if it is unknown, or if the chunk was
-    /// sent again on this path, so that either transmission may have arrived (Karn's rule).
+    /// When the packet whose first DATA chunk has this TSN was sent on `path`. `None` if it is unknown,
+    /// or if the chunk was sent again on this path, so that either transmission may have arrived (Karn's
+    /// rule).
     pub(super) fn take_time(&mut self, path: PathId, tsn: Serial32) -> Option<Time> {
         let packet = self.paths[path.index()].records.as_mut()?.times.take(tsn)?;
         let record = self.outstanding.board.get(tsn.unwrap_near(self.outstanding.board.next_tsn()));

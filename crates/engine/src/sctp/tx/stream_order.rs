@@ -31,7 +31,7 @@ struct Lane {
     /// Whether the stream is among those that wait: it has messages, here or in front of the queue.
     active: bool,
     rank: Rank,
-    /// The user's priority or weight; none: the default.
+    /// The user's priority or weight. `None`: the default.
     value: Option<u16>,
     /// Virtual time at which the stream has used its share.
     finish: u64,

@@ -32,8 +32,8 @@ pub struct Undelivered {
     /// Bytes of `payload` that gap ack blocks have reported. They have arrived, and the peer's user may have
     /// received them.
     pub reported: u32,
-    /// Bytes that `payload` lacks because the peer has reported them as non-renegable: they were freed. A message of which
-    /// all bytes were is delivered, and not listed.
+    /// Bytes missing from `payload` because the peer has reported them as non-renegable and they were
+    /// freed. A message whose bytes were all freed is delivered, and not listed.
     pub freed: u32,
     /// The application's number, from [`Delivery::context`](crate::sctp::Delivery::context).
     pub context: u32,
@@ -53,7 +53,7 @@ pub struct Rest {
     pub ppid: u32,
     pub unordered: bool,
     pub payload: Payload,
-    /// Whether this is the whole message.
+    /// Whether this is the complete message.
     pub whole: bool,
     pub context: u32,
 }
@@ -252,7 +252,7 @@ impl Chunks {
         (self.board.cumulative() + 1..).map_while(|tsn| self.piece(tsn))
     }
 
-    /// The message of which these are the fragments with a TSN, lowest first, and `rest` what has none.
+    /// The message with these fragments that have a TSN, lowest first, and the part `rest` that has none.
     pub fn gather(&self, fragments: &[u64], rest: Option<Rest>) -> Option<Undelivered> {
         let mut pieces = fragments.iter().filter_map(|tsn| self.piece(*tsn)).peekable();
         let Some(first) = pieces.peek() else { return rest.map(Into::into) };

@@ -21,8 +21,8 @@ fn share_in_flight(view: &PathView) -> f64 {
 }
 
 impl Chunks {
-    /// Whether a message can be sent at once: it is delivered without waiting for others, and no fragment must
-    /// follow it.
+    /// Whether a message can be sent immediately: it is delivered without waiting for others, and fits
+    /// into one fragment.
     pub fn may_overtake(&self, message: &Submitted) -> bool {
         let ChunkSizes { payload, datagram, .. } = self.queue.sizes();
         let most = match Data::is_datagram_stream(message.stream, message.ppid) {
@@ -215,7 +215,8 @@ impl Sender {
         Some(Next::Recorded { path, tsn, again: false })
     }
 
-    /// A second copy that is wanted, on the path on which it arrives first beside that of the first copy.
+    /// The next second copy to send, on the path with the earliest arrival other than that of the first
+    /// copy.
     fn next_second_copy(&mut self, now: Time) -> Option<Next> {
         loop {
             let tsn = *self.outstanding.limits.as_ref()?.second_copies.front()?;

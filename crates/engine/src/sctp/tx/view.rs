@@ -72,8 +72,8 @@ impl Sender {
         !others.any(|i| self.paths[i].tx.state.status() == PathStatus::Active)
     }
 
-    /// Room in the send buffer, bytes of user data. The last message may exceed it, so that a message longer
-    /// than the whole buffer can be sent.
+    /// Room in the send buffer, bytes of user data. The last message may exceed it, so that a message
+    /// longer than the buffer can be sent.
     pub fn buffer_room(&self) -> u64 {
         let (unsent, all, most) = self.buffer_use();
         let room = self.outstanding.config.send_buffer.saturating_sub(all);
@@ -146,7 +146,7 @@ impl Sender {
     /// before anything is sent.
     #[inline]
     pub fn decay_idle_windows(&mut self, now: Time) {
-        /// Number of halvings after which no window changes any more.
+        /// Number of halvings after which no window changes further.
         const MOST: u64 = 40;
         if self.outstanding.config.idle_decay != IdleDecay::Timeout {
             return;

@@ -297,7 +297,7 @@ impl RawChunk<'_> {
     }
 }
 
-/// Reads one chunk; none if it is malformed.
+/// Reads one chunk, `None` if it is malformed.
 #[inline]
 fn read_chunk(raw: &RawChunk<'_>, packet: &mut Packet) -> Option<Next> {
     match raw.kind {

@@ -36,7 +36,7 @@ pub struct Parameter {
     pub kind: u16,
     /// The value, without padding.
     pub value: Bytes,
-    /// The whole parameter, without padding.
+    /// The complete parameter, without padding.
     pub whole: Bytes,
 }
 

@@ -80,7 +80,7 @@ prop_compose! {
     }
 }
 
-/// A whole parameter of an unknown type that is to be reported and skipped.
+/// A complete parameter of an unknown type that is to be reported and skipped.
 fn unknown_parameter() -> impl Strategy<Value = Bytes> {
     (0xc100u16..0xffff, vec(any::<u8>(), 0..5)).prop_map(|(kind, value)| {
         let mut out = Vec::new();

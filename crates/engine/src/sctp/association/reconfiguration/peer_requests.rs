@@ -11,14 +11,15 @@ use crate::sctp::extensions::stream_reconfiguration::requester::{Wish, chunk_of}
 use crate::sctp::extensions::stream_reconfiguration::responder::{Answer, Deferred, Turn};
 use crate::sctp::extensions::stream_reconfiguration::{Outcome, Reconfigured, Streams};
 
-/// Most messages in the queue, runs of equal ones counted once, with which the peer may request a reset of streams of this end.
+/// Maximum number of queued messages, with runs of equal ones counted once, up to which the peer may
+/// request a reset of streams of this end.
 const QUEUE_LIMIT: usize = 4096;
 
-/// What is done with a new request.
+/// How a new request is handled.
 enum Decision {
-    /// It is answered at once.
+    /// Answer it immediately.
     Answer(Code),
-    /// It is performed later.
+    /// Perform it later.
     Defer(Deferred),
     /// A request of this end, which has been added, is the answer.
     Request,
@@ -255,7 +256,7 @@ impl Association {
     }
 
     fn perform_association_reset(&mut self, now: Time) {
-        // G1: far from all TSNs that the peer has sent. G2: this end's TSNs go on.
+        // G1: far from all TSNs that the peer has sent. G2: this end's TSNs continue.
         let readable = self.receiver.buffer.ready_count();
         let first = self.receiver.buffer.cumulative() + 1 + (1 << 31);
         let own = Serial32::wrap(self.sender.outstanding.board.next_tsn());
@@ -292,7 +293,7 @@ impl Association {
         }
     }
 
-    /// RFC 6525, 5.2.2 E5: the peer is told that the deferred request was performed.
+    /// RFC 6525, 5.2.2 E5: reports to the peer that the deferred request was performed.
     fn end_deferred(&mut self, code: Code, next_tsns: Option<(Serial32, Serial32)>) {
         let responder = &mut self.reconfiguration().responder;
         if let Some(response) = responder.end_deferred(code, next_tsns) {

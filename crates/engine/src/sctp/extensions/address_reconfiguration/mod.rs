@@ -17,11 +17,11 @@ use self::parameters::{Answer, Request, address_parameter, wire_len};
 use super::super::chunk::Chunk;
 use super::super::extension_chunk::{ExtensionChunk, RawParameter};
 
-/// Most addresses of a peer that requests may lead to.
+/// Maximum number of peer addresses that requests may create.
 pub const ADDRESSES_LIMIT: usize = 16;
-/// Most requests of the user that wait.
+/// Maximum number of pending requests of the user.
 const WISHES_LIMIT: usize = 32;
-/// Most changes that wait for the driver.
+/// Maximum number of changes that wait for the driver.
 const CHANGES_LIMIT: usize = 64;
 
 /// A change of addresses, or the end of a request about them.
@@ -29,7 +29,7 @@ const CHANGES_LIMIT: usize = 64;
 pub enum AddressChange {
     /// The peer has this address as well. The driver adds a path to it.
     Added(IpAddr),
-    /// The peer does not have this address any more. The driver retires its paths.
+    /// The peer no longer has this address. The driver retires its paths.
     Removed(IpAddr),
     /// The peer asks for data to be sent to this address. The driver makes its path the primary one.
     Primary(IpAddr),
@@ -306,11 +306,12 @@ impl AddressReconfiguration {
         serial.0.wrapping_sub(self.next.0) < 1 << 31
     }
 
-    /// Takes the answer to the outstanding ASCONF. Returns each request with its result; none if the answer is of another one.
+    /// Processes the answer to the outstanding ASCONF. Returns each request with its result, or `None` if
+    /// the answer belongs to another ASCONF.
     ///
-    /// RFC 5061, 5.1 (V): requests without an answer have succeeded if no request before them has failed, and have failed
-    /// otherwise. If the ASCONF has also left from another source than the one that it is about, it is not known which of them the
-    /// peer knows: it counts as refused.
+    /// RFC 5061, 5.1 (V): requests without an answer have succeeded if no request before them has failed,
+    /// and have failed otherwise. If the ASCONF was also sent from a source other than the one that it
+    /// concerns, this end cannot know which of them the peer has added: the request counts as refused.
     pub fn on_answer(
         &mut self,
         serial: Serial32,

@@ -117,14 +117,14 @@ impl Request {
 /// A parameter of an ASCONF after the first one, as far as it is understood.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Asked {
-    /// A request with its correlation identifier; none: its address is malformed.
+    /// A request with its correlation identifier. `None`: its address is malformed.
     Request(u32, Option<Request>),
     /// Something else. RFC 5061, 4.2.6: an adaptation indication is for INIT and INIT ACK.
     Unknown(u16),
 }
 
 impl Asked {
-    /// Reads a parameter; none if it is too short for what its type demands.
+    /// Reads a parameter, `None` if it is too short for its type.
     pub fn read(raw: &RawParameter) -> Option<Self> {
         if !matches!(raw.kind, ADD | DELETE | SET_PRIMARY) {
             return Some(Self::Unknown(raw.kind));
@@ -150,7 +150,7 @@ pub enum Answer {
 }
 
 impl Answer {
-    /// Reads a parameter; none if it is neither, or malformed.
+    /// Reads a parameter, `None` if it is neither or malformed.
     pub fn read(raw: &RawParameter) -> Option<Self> {
         let (id, rest) = raw.value.split_first_chunk::<ID>()?;
         let id = u32::from_be_bytes(*id);
@@ -196,7 +196,7 @@ pub fn address_parameter(ip: IpAddr) -> RawParameter {
     }
 }
 
-/// The address in a parameter; none if it is no address parameter.
+/// The address in a parameter, `None` if it is not an address parameter.
 pub fn read_address(raw: &RawParameter) -> Option<IpAddr> {
     match raw.kind {
         IPV4 => Some(Ipv4Addr::from(<[u8; 4]>::try_from(&raw.value[..]).ok()?).into()),

@@ -143,9 +143,9 @@ impl core::fmt::Debug for SharedKeys {
 }
 
 impl SharedKeys {
-    /// Most keys.
+    /// Maximum number of keys.
     pub const LIMIT: usize = 16;
-    /// Longest key, bytes.
+    /// Maximum length of a key, bytes.
     pub const KEY_LEN_LIMIT: usize = 256;
 
     /// Sets the key `id`, or replaces it.
@@ -182,8 +182,8 @@ impl SharedKeys {
         Ok(())
     }
 
-    /// Does not use the key `id` for what is sent any more, until it is set again (RFC 6458, 8.3.4). What the peer authenticates
-    /// with it is accepted.
+    /// Stops using the key `id` for outgoing packets until it is set again (RFC 6458, 8.3.4). Packets
+    /// that the peer authenticates with it are still accepted.
     ///
     /// # Errors
     /// [`SharedKeyError::Unknown`], [`SharedKeyError::Active`].

@@ -155,7 +155,8 @@ pub(in crate::sctp) struct Filtered {
 const HEADER: usize = 8;
 
 impl Authentication {
-    /// Of an association whose ends have sent these parameters; none if the peer's are incomplete.
+    /// The state of an association whose ends have sent these parameters, `None` if the peer's are
+    /// incomplete.
     pub fn agree(own: &AuthParameters, peer: &AuthParameters, keys: &SharedKeys) -> Option<Self> {
         let offered = own.offered().filter(|_| own.is_offer() && peer.is_offer())?;
         let hmac = peer.hmac_among(offered)?;
@@ -199,8 +200,8 @@ impl Authentication {
         self.own_types.has(kind::COOKIE_ECHO)
     }
 
-    /// Adds the AUTH chunk that a packet to the peer needs (RFC 4895, 6.2), before the first chunk of which the peer requires
-    /// it. Returns its length, bytes.
+    /// Adds the AUTH chunk that a packet to the peer needs (RFC 4895, 6.2), before the first chunk that
+    /// the peer requires to be authenticated. Returns its length, bytes.
     pub fn sign(&self, packet: &mut Packet) -> Option<u32> {
         let at = packet.chunks.iter().position(|chunk| self.peer_types.has(chunk.kind()))?;
         let pair_key = self.keys.get(self.keys.active())?;

@@ -15,9 +15,9 @@ pub const HMAC_ALGO: u16 = 0x8004;
 
 /// Length of a random number, bytes (RFC 4895, 3.1).
 pub const RANDOM_LEN: usize = 32;
-/// Most chunk types in a list: there are no more.
+/// Maximum number of chunk types in a list: all that exist.
 const CHUNKS_LIMIT: usize = 256;
-/// Most bytes of HMAC identifiers. Three of them are registered.
+/// Maximum length of the list of HMAC identifiers, bytes. Three of them are registered.
 const HMACS_LIMIT: usize = 32;
 /// Header of a parameter, bytes.
 const HEADER: usize = 4;
@@ -129,7 +129,7 @@ impl AuthParameters {
         vector
     }
 
-    /// Reads the output of [`Self::key_vector`]; none if it is malformed.
+    /// Reads the output of [`Self::key_vector`], `None` if it is malformed.
     pub(in crate::sctp) fn of_key_vector(mut vector: &[u8]) -> Option<Self> {
         let mut all = Self::default();
         while let Some(([a, b, c, d], _)) = vector.split_first_chunk::<HEADER>() {

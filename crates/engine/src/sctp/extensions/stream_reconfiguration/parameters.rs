@@ -121,7 +121,7 @@ fn words<const N: usize>(value: &[u8]) -> Option<([u32; N], &[u8])> {
 }
 
 impl Parameter {
-    /// Reads a parameter; none if it is malformed or of another type.
+    /// Reads a parameter, `None` if it is malformed or of another type.
     pub fn read(raw: &RawParameter) -> Option<Self> {
         let value = &raw.value[..];
         let ([number], rest) = words::<1>(value)?;
@@ -208,7 +208,8 @@ fn put_request(request: &Request, mut word: impl FnMut(u32)) -> (u16, &[StreamId
     }
 }
 
-/// Reads the parameters of a chunk; none if one is malformed or RFC 6525, 3.1, does not allow their combination.
+/// Reads the parameters of a chunk, `None` if one is malformed or RFC 6525, 3.1, does not allow their
+/// combination.
 pub fn read_all(list: &[RawParameter]) -> Option<Vec<Parameter>> {
     if list.len() > 2 {
         return None;

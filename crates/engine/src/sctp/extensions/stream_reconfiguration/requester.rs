@@ -264,8 +264,9 @@ impl Requester {
         }
     }
 
-    /// Processes a response (RFC 6525, 5.2.7). Returns the request that has ended. `timer`: when a request in progress is
-    /// repeated. `retry_at`: when a request is made again that the peer cannot perform beside another one.
+    /// Processes a response (RFC 6525, 5.2.7). Returns the request that has ended. `timer`: when a
+    /// request in progress is repeated. `retry_at`: when to retry a request that the peer cannot perform
+    /// during another one.
     pub fn on_response(
         &mut self,
         response: Response,
@@ -332,7 +333,7 @@ impl Requester {
         invited
     }
 
-    /// Drops what the peer was asked for, because it has refused.
+    /// Drops the state of a request to the peer, because the peer has refused it.
     pub fn uninvite(&mut self, request: &Request) {
         match request {
             Request::ResetIncoming(_) => self.invited = None,

@@ -37,8 +37,8 @@ pub const SACK_DELAY_LIMIT: Duration = Duration::from_millis(500);
 /// Maximum number of duplicate TSNs in one SACK.
 const DUPLICATES_LIMIT: usize = 16;
 
-/// Least number of packets between two SACKs that only duplicates cause, on request. Without it, a spurious
-/// retransmission of a whole window would be answered packet by packet.
+/// Minimum number of packets between two SACKs that only duplicates cause, in requested mode. Without it,
+/// a spurious retransmission of a full window would be answered packet by packet.
 const DUPLICATE_PACKETS: u32 = 4;
 
 /// What both ends have agreed on.
@@ -74,7 +74,7 @@ pub enum SackMode {
     OnRequest,
 }
 
-/// Decides when SACKs are due, and keeps what they report beside the receive buffer.
+/// Decides when SACKs are due, and keeps their contents other than the state of the receive buffer.
 ///
 /// `repr(C)` keeps the order of the fields: first those that every input accesses.
 #[derive(Clone, Debug)]

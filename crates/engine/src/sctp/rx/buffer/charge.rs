@@ -59,7 +59,8 @@ impl ReceiveBuffer {
         }
     }
 
-    /// The same part of what an empty buffer has for chunks, of which tiny ones need more room for bookkeeping.
+    /// The headroom, scaled to the room for chunks in an empty buffer. Tiny chunks leave less of it,
+    /// because they need more bookkeeping.
     #[inline(never)]
     fn headroom_now(&self) -> u64 {
         let headroom = u64::from(self.headroom);
@@ -107,20 +108,20 @@ impl ReceiveBuffer {
         (1..self.chunk_cost()).contains(&u64::from(self.largest))
     }
 
-    /// Room for tiny chunks beside this much bookkeeping, bytes of chunks.
+    /// Room for tiny chunks with this much bookkeeping, bytes of chunks.
     #[inline]
     fn room_for_tiny_chunks(&self, bookkeeping: u64) -> u64 {
         let left = most_bookkeeping(self.capacity).saturating_sub(bookkeeping);
         left * u64::from(self.largest) / self.chunk_cost()
     }
 
-    /// Most bookkeeping of a chunk, bytes.
+    /// Maximum bookkeeping of a chunk, bytes.
     #[inline]
     fn chunk_cost(&self) -> u64 {
         if self.messages.is_some() { CHUNK_COST + messages::CHUNK_COST } else { CHUNK_COST }
     }
 
-    /// Upper bound of the memory beside the user data, bytes.
+    /// Upper bound of the memory in addition to the user data, bytes.
     #[inline]
     pub(super) fn bookkeeping(&self) -> u64 {
         if meter::has(Defect::UncountedBookkeeping) {
@@ -143,9 +144,10 @@ impl ReceiveBuffer {
         self.reserved = bytes;
     }
 
-    /// Whether a chunk must be accepted although bookkeeping fills the buffer: it is the next in sequence,
-    /// which alone frees the chunks that wait; user data leaves room for it; and no message can be read. It
-    /// must be deliverable at once unless hardly any chunk waits, or those that wait may not be dropped.
+    /// Whether a chunk must be accepted although bookkeeping fills the buffer: it is the next in
+    /// sequence, and without it the waiting chunks cannot be freed; user data leaves room for it; and no
+    /// message can be read. It must be deliverable immediately, unless few chunks wait or the waiting
+    /// ones must not be dropped.
     pub(super) fn is_owed(&self, tsn: u64, data: &Data) -> bool {
         let fits = self.chunk_bytes() + super::charge_of(data) <= self.capacity;
         let passes = match &self.messages {

@@ -18,7 +18,7 @@ impl ReceiveBuffer {
         self.messages = Some(Box::new(Messages::new(takes_datagrams)));
     }
 
-    /// Identifier of the next ordered message of a stream; none: messages are not interleaved.
+    /// Identifier of the next ordered message of a stream, `None` if messages are not interleaved.
     pub(crate) fn next_message_on(&self, stream: u16) -> Option<Serial32> {
         self.messages.as_ref().map(|messages| messages.next_of(stream))
     }

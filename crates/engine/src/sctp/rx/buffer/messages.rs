@@ -15,14 +15,14 @@ use crate::sctp::{Data, DataFlags};
 
 /// Bookkeeping of a message, bytes: entries of trees whose nodes are at least half full.
 const MESSAGE_COST: u64 = 2 * size_of::<(Key, Assembly)>() as u64 + 64;
-/// Bookkeeping of a message that consists of fragments beside that, bytes: a tree of its own, and an entry of `heads`.
+/// Additional bookkeeping of a fragmented message, bytes: its own tree, and an entry of `heads`.
 const TREE_COST: u64 = 192;
 /// Bookkeeping of each fragment, bytes.
 const FRAGMENT_COST: u64 = 48;
-/// Most bookkeeping of a chunk, bytes: it is the only fragment of its message.
+/// Maximum bookkeeping of a chunk, bytes: it is the only fragment of its message.
 pub(super) const CHUNK_COST: u64 = MESSAGE_COST + TREE_COST + FRAGMENT_COST;
-/// Bookkeeping of a stream of whose unordered messages some were skipped or delivered in part, and of a way with a part to
-/// deliver, bytes.
+/// Bookkeeping of a stream with unordered messages that were skipped or delivered in part, and of a way
+/// with a part to deliver, bytes.
 const WAY_COST: u64 = 32;
 
 /// A stream, and whether its unordered messages are meant.
@@ -92,7 +92,7 @@ pub(super) enum Fit {
 pub(super) struct Delivery {
     /// The TSNs of its fragments, in the order of the message.
     pub tsns: Vec<u64>,
-    /// Payload protocol identifier; none: that of the first fragment.
+    /// Payload protocol identifier. `None`: that of the first fragment.
     pub ppid: Option<u32>,
     /// Whether it is the beginning of the message, and its end.
     pub begins: bool,
@@ -110,11 +110,11 @@ pub(super) struct Messages {
     /// Number of fragments of all waiting messages, and of messages with fragments.
     fragments: u64,
     trees: u64,
-    /// Unordered messages whose first fragment is here and of which nothing has been delivered.
+    /// Unordered messages whose first fragment has arrived and that have not been delivered even in part.
     heads: BTreeSet<(u16, u32)>,
-    /// Unordered messages of which a part has been delivered, one of each stream at most.
+    /// Unordered messages that have been delivered in part, at most one per stream.
     begun: BTreeMap<u16, u32>,
-    /// The ways on which a message that is not complete can be delivered in part.
+    /// The ways that have an incomplete message to deliver in part.
     offers: BTreeSet<Way>,
     /// Whether the sender has abandoned any ordered message, so that parts of it may come late.
     skipped: bool,
@@ -147,7 +147,7 @@ impl Messages {
         }
     }
 
-    /// Upper bound of the memory beside the chunks, bytes.
+    /// Upper bound of the memory in addition to the chunks, bytes.
     pub fn cost(&self) -> u64 {
         let ways = self.skipped_unordered.len() + self.begun.len() + self.offers.len();
         self.waiting.len() as u64 * MESSAGE_COST
@@ -174,7 +174,7 @@ impl Messages {
         unordered || Serial32(message) == self.next_of(stream)
     }
 
-    /// Whether a whole message can be delivered on arrival.
+    /// Whether a complete message can be delivered on arrival.
     pub fn passes(&self, data: &Data) -> bool {
         data.flags.has(DataFlags::WHOLE) && self.has_turn(key_of(data))
     }
@@ -204,7 +204,7 @@ impl Messages {
         }
     }
 
-    /// Records the delivery of a whole message that did not wait.
+    /// Records the delivery of a complete message that did not wait.
     pub fn pass(&mut self, (stream, unordered): Way) {
         if !unordered {
             let next = self.next_of(stream).plus(1);
@@ -213,7 +213,7 @@ impl Messages {
         }
     }
 
-    /// Adds a fragment that fits, or a whole message that waits for its turn.
+    /// Adds a fragment that fits, or a complete message that waits for its turn.
     pub fn keep(&mut self, data: &Data, tsn: u64) {
         let (key, fragment) = (key_of(data), data.fragment());
         let assembly = self.waiting.entry(key).or_default();

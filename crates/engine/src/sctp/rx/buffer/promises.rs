@@ -68,7 +68,7 @@ impl ReceiveBuffer {
         [GapList { words: report.gaps }, GapList { words: report.kept }]
     }
 
-    /// Most blocks of the next report, if a packet has room for all of them.
+    /// Maximum number of blocks in the next report, if a packet has room for all of them.
     pub fn most_blocks(&self) -> usize {
         let split = self.gaps.last().is_some_and(|last| self.promisable() < last);
         self.gaps.words().len() + if split { LOOKED_AT as usize } else { 0 }
@@ -91,8 +91,8 @@ impl ReceiveBuffer {
         promised
     }
 
-    /// The highest TSN up to which waiting chunks are not dropped any more; 0: none. It is updated with each report, so that
-    /// it is never far behind the cumulative TSN.
+    /// The highest TSN up to which waiting chunks are no longer dropped, or 0. It is updated with each
+    /// report, so that it is never far behind the cumulative TSN.
     pub(super) fn promised(&self) -> u64 {
         if self.promises { self.promised.unwrap_near(self.cumulative()) } else { 0 }
     }

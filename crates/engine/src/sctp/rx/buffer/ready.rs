@@ -13,7 +13,7 @@ use crate::sctp::{Data, DataFlags};
 /// may be, and parts belong together if stream and order are the same.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Part {
-    /// The whole message.
+    /// The complete message.
     Whole,
     /// The beginning of a message that is longer than the receive buffer (RFC 9260, 6.9).
     First,

@@ -64,7 +64,7 @@ impl ReceiveBuffer {
         (first, last)
     }
 
-    /// Whether the run from `first` to `last` is a whole message.
+    /// Whether the run from `first` to `last` is a complete message.
     pub(super) fn is_complete(&self, first: u64, last: u64) -> bool {
         self.slots.held(first).is_some_and(|d| d.flags.has(DataFlags::BEGIN))
             && self.slots.held(last).is_some_and(|d| d.flags.has(DataFlags::END))

@@ -29,8 +29,9 @@ impl ReceiveBuffer {
         true
     }
 
-    /// Drops the fragments of messages of which a TSN up to the cumulative one is missing. `before`: the cumulative TSN
-    /// before it moved. The message that ends there may have gone on behind it; those before that one are complete.
+    /// Drops the fragments of messages that miss a TSN up to the cumulative one. `before`: the cumulative
+    /// TSN before it moved. The message that ends at `before` may continue after it; earlier messages are
+    /// complete.
     fn discard_incomplete(&mut self, before: u64) {
         if !self.fragmented {
             return;
@@ -74,7 +75,7 @@ impl ReceiveBuffer {
         !begins
     }
 
-    /// Delivers the messages of a stream up to `ssn` that are complete, and goes on after them.
+    /// Delivers the complete messages of a stream up to `ssn`, and continues after it.
     fn skip_ssns(&mut self, now: Time, stream: StreamId, ssn: Serial16) {
         for tsns in self.streams.skip(stream, ssn) {
             self.release_message(now, *tsns.start(), *tsns.end(), Part::Whole);

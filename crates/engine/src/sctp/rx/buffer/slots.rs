@@ -153,7 +153,7 @@ impl Slots {
         self.get(tsn).map(|held| &held.data)
     }
 
-    /// The other end of the run of which `tsn` is an end.
+    /// The other end of the run that starts or ends at `tsn`.
     pub fn other_end(&self, tsn: u64) -> Option<u64> {
         self.get(tsn).map(|held| held.run)
     }

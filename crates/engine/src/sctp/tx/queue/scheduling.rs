@@ -108,7 +108,7 @@ impl SendQueue {
         self.stream_scheduler() != StreamScheduler::FirstCome
     }
 
-    /// Takes all messages, that of which a part has been cut first.
+    /// Takes all messages, the partially fragmented one first.
     pub(super) fn take_all(&mut self) -> Vec<Waiting> {
         let mut all: Vec<Waiting> = std::mem::take(&mut self.messages).into();
         if let Some(scheduling) = &mut self.scheduling {
@@ -174,7 +174,7 @@ impl SendQueue {
         }
     }
 
-    /// Messages that wait for a reset of their streams; none if no stream is held.
+    /// Messages that wait for a reset of their streams, `None` if no stream is held.
     #[inline]
     pub fn held(&self) -> Option<&Held> {
         self.scheduling.as_ref().map(|scheduling| &scheduling.held)
@@ -185,8 +185,8 @@ impl SendQueue {
         &mut self.scheduling_mut().held
     }
 
-    /// Whether a reset of streams waits for the acknowledgement of data, the last of which has been cut. RFC 7053: a sender
-    /// that cannot go on without a SACK asks for it at once.
+    /// Whether a reset of streams waits for the acknowledgement of data, all of which has been cut into
+    /// chunks. RFC 7053: a sender that cannot continue without a SACK requests it immediately.
     #[inline]
     pub fn is_drained_for_reset(&self) -> bool {
         self.messages.is_empty() && self.held().is_some_and(|held| !held.is_idle())
@@ -300,7 +300,7 @@ impl SendQueue {
         self.is_interleaved() || !self.is_within_message()
     }
 
-    /// Puts the message in front of whose fragments some have been cut, if it is one of this stream and order. Returns
+    /// Puts the partially fragmented message of this stream and order in front, if there is one. Returns
     /// whether it is in front.
     pub fn bring_rest_to_front(&mut self, stream: StreamId, unordered: bool) -> bool {
         let is_rest = |message: &Waiting| {
@@ -316,7 +316,7 @@ impl SendQueue {
         found
     }
 
-    /// Puts a message in front of which a part has been cut and whose lifetime is over. Returns whether there is one.
+    /// Puts a partially fragmented message whose lifetime is over in front. Returns whether there is one.
     pub fn bring_expired_rest_to_front(&mut self, now: Time) -> bool {
         let is_over = |message: &&Waiting| message.taken > 0 && message.expires <= now;
         if self.messages.front().as_ref().is_some_and(is_over) {
