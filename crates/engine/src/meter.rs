@@ -10,7 +10,7 @@ pub enum Defect {
     DenseStreams,
     /// Held chunks take one slot per TSN from the cumulative one on.
     DenseTsns,
-    /// Each fragment of a chunk takes as much work as the whole chunk.
+    /// Each fragment of a chunk takes as much work as a full chunk.
     QuadraticPieces,
     /// Chunks are charged by their length on the wire alone.
     UncountedBookkeeping,

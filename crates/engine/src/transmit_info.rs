@@ -10,7 +10,7 @@ pub enum PacketSize {
     Usual,
     /// An MTU probe (RFC 8899): sent alone and without fragmentation, or not at all.
     Probe,
-    /// Too long: it was made for a larger MTU and cannot be split any more, so the IP layer has to fragment
+    /// Too long: it was made for a larger MTU and can no longer be split, so the IP layer has to fragment
     /// it (RFC 9260, 6.9).
     TooLong,
 }

@@ -15,7 +15,7 @@ pub struct Packet {
     number: u64,
     sent_at: Time,
     snapshot: RateSnapshot,
-    /// When its acknowledgement arrives; none if it is lost.
+    /// When its acknowledgement arrives, `None` if it is lost.
     acked_at: Option<Time>,
 }
 
@@ -28,7 +28,7 @@ pub struct Path<C, S> {
     pub rtt: Duration,
     pub queue: u64,
     pub loss: f64,
-    /// Bytes that the application offers per second; none: as much as possible.
+    /// Bytes that the application offers per second. `None`: unlimited.
     pub offered: Option<u64>,
     pub now: Time,
     pub rng: Rng,

@@ -135,7 +135,7 @@ fn with_an_idle_window(control: &mut Congestion, flight: u64, rounds: u64, rates
             control.on_sent(path, now, &packet);
         }
         let percent = rates[round as usize % rates.len()];
-        // The whole flight is acknowledged by a burst.
+        // The full flight is acknowledged by a burst.
         now += RTT * 100 / percent;
         for k in 0..flight {
             let number = sent + k;
@@ -316,9 +316,9 @@ fn one_path_under_a_coupled_rule_is_newreno() {
             }
             now += RTT;
             let [coupled, alone] = [0, 1].map(|i| pair[i].window(PathId(0)) as f64);
-            // NewReno counts a whole window of bytes before it grows by a segment; the coupled algorithms
-            // grow with each acknowledgement. The difference is a segment, plus a little for the steps of the
-            // last rounds.
+            // NewReno counts a full window of bytes before it grows by a segment; the coupled algorithms
+            // grow with each acknowledgement. The difference is a segment, plus a little for the steps of
+            // the last rounds.
             assert!((coupled - alone).abs() <= 2.0 * UNIT as f64, "{name}: {coupled} {alone}");
         }
     }

@@ -63,7 +63,7 @@ pub trait Coupling {
         windows.window(path) / 2.0
     }
 
-    /// Least window after a reduction in units, if it differs from the floor of the threshold.
+    /// Minimum window after a reduction in units, if it differs from the floor of the threshold.
     fn floor_units(&self) -> Option<u64> {
         None
     }

@@ -56,7 +56,7 @@ pub struct Cubic {
     rules: Rules,
     /// HyStart of Linux, if it is used.
     hystart: Option<LinuxHyStart>,
-    /// Least round trip so far (`delay_min`), for the rules of Linux.
+    /// Minimum round trip so far (`delay_min`), for the rules of Linux.
     least: Option<Duration>,
 }
 

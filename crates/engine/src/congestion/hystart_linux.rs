@@ -28,7 +28,7 @@ pub(super) struct LinuxHyStart {
     round_end: u64,
     round_start: Time,
     last_ack: Time,
-    /// Least round trip of the round, and the number of samples.
+    /// Minimum round trip of the round, and the number of samples.
     current: Option<Duration>,
     samples: u32,
 }

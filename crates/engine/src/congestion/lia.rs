@@ -8,8 +8,8 @@ use super::coupled::{Coupling, Windows};
 pub struct Lia;
 
 impl Lia {
-    /// RFC 6356, 4, Equation 2, without the sum of the windows before it: `max(w / rtt^2)` over
-    /// `(sum of w / rtt)^2`, 1/bytes. None while no round trip is known.
+    /// RFC 6356, 4, Equation 2, without its factor, the sum of the windows: `max(w / rtt^2)` over `(sum
+    /// of w / rtt)^2`, 1/bytes. `None` while no round trip is known.
     fn alpha_over_total(windows: Windows<'_>) -> Option<f64> {
         let best = windows.measured().map(|(_, window, rtt)| window / (rtt * rtt));
         let best = best.reduce(f64::max)?;

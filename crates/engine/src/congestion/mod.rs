@@ -65,13 +65,14 @@ pub struct AckSample {
     pub in_recovery: bool,
     /// Whether nothing is left in flight.
     pub flight_empty: bool,
-    /// Round trip of the newest acknowledged packet; none if it was retransmitted (Karn's algorithm).
+    /// Round trip of the newest acknowledged packet, `None` if it was retransmitted (Karn's algorithm).
     pub rtt: Option<Duration>,
-    /// Smoothed round trip of the path, including this sample; none before the first.
+    /// Smoothed round trip of the path, including this sample; `None` before the first.
     pub srtt: Option<Duration>,
-    /// Least round trip of the path, the best estimate without queueing.
+    /// Minimum round trip of the path, the best estimate without queueing.
     pub least_rtt: Option<Duration>,
-    /// Queueing delay of the newest acknowledged packet on its way to the peer; none if it is not measured.
+    /// Queueing delay of the newest acknowledged packet on its way to the peer, `None` if it is not
+    /// measured.
     pub forward_queueing: Option<Duration>,
     /// Whether the sender had less to send than the window allowed when the newest acknowledged packet was
     /// sent.
@@ -86,7 +87,7 @@ pub struct AckSample {
 /// transmission of a chunk or a segment.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Delivery {
-    /// Number of the newest acknowledged packet; none if it may have arrived as a copy on another path.
+    /// Number of the newest acknowledged packet, `None` if it may have arrived as a copy on another path.
     pub newest: Option<u64>,
     /// Number of the oldest packet in flight, or of the next one to be sent.
     pub oldest: u64,
@@ -94,7 +95,7 @@ pub struct Delivery {
     pub delivered: u64,
     /// Bytes that had been delivered when the newest acknowledged packet was sent.
     pub prior_delivered: u64,
-    /// The delivery rate since then; none if it cannot be measured.
+    /// The delivery rate since then, `None` if it cannot be measured.
     pub rate: Option<Rate>,
     /// Bytes in flight after the acknowledgement.
     pub in_flight: u64,

@@ -42,7 +42,7 @@ pub enum BottleneckCoupling {
     All,
 }
 
-/// Variants of single algorithms, beside their standards.
+/// Variants of single algorithms that differ from their standards.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CongestionVariants {
     /// `cubic`: whether a flow whose loss comes sooner than last time leaves bandwidth to others (RFC 9438,
@@ -107,16 +107,16 @@ pub struct CongestionOptions {
     /// Unit of every rule and least window, bytes: the sender's maximum segment size, or the path maximum
     /// DATA chunk size. At least 1.
     pub unit: u64,
-    /// Initial window, bytes; none: the value of the algorithm's standard (RFC 6928 for TCP, RFC 9260 Section
-    /// 7.2.1 for `rfc9260`). A larger value starts faster and risks a burst of losses.
+    /// Initial window, bytes. `None`: the value of the algorithm's standard (RFC 6928 for TCP, RFC 9260
+    /// Section 7.2.1 for `rfc9260`). A larger value starts faster and risks a burst of losses.
     pub initial_window: Option<u64>,
     /// Initial slow-start threshold, bytes. Arbitrarily high for TCP (RFC 5681, 3.1).
     pub initial_ssthresh: u64,
-    /// Least threshold after a loss, in units: 2 for TCP (RFC 5681, Equation 4), 4 for SCTP (RFC 9260,
+    /// Minimum threshold after a loss, in units: 2 for TCP (RFC 5681, Equation 4), 4 for SCTP (RFC 9260,
     /// 7.2.3). A larger value makes a path with many losses faster, and less friendly to other flows.
     pub min_ssthresh_units: u64,
-    /// Largest growth per acknowledgement in slow start, in units: 2 for TCP (RFC 3465, 2.3), 1 for SCTP (RFC
-    /// 9260, 7.2.1). 2 compensates for delayed acknowledgements.
+    /// Maximum growth per acknowledgement in slow start, in units: 2 for TCP (RFC 3465, 2.3), 1 for SCTP
+    /// (RFC 9260, 7.2.1). 2 compensates for delayed acknowledgements.
     pub byte_counting_limit: u64,
     /// Whether windows grow only when they were in full use (RFC 9260, 7.2.1; RFC 7661, 4.3).
     pub growth_when_full_only: bool,

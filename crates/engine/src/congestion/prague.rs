@@ -1,8 +1,9 @@
 //! Prague, a scalable congestion control for L4S (RFC 9331; draft-briscoe-iccrg-prague-congestion-control-04).
 //!
-//! The window shrinks in proportion to the share of marked data, instead of by half for each round trip with a mark. The
-//! queue can therefore mark often and early: a flow gets about two marks per round trip whatever its rate. A loss, or a
-//! mark of which only the fact is known, halves the window as in TCP (RFC 5681).
+//! The window shrinks in proportion to the share of marked data, instead of by half for each round trip
+//! with a mark. The queue can therefore mark often and early: a flow gets about two marks per round trip
+//! whatever its rate. A loss, or a mark reported without an amount of data, halves the window as in TCP
+//! (RFC 5681).
 
 use ropewalk_base::{Duration, Rate, Time};
 
@@ -13,7 +14,8 @@ use crate::path::Pace;
 
 /// Gain of the moving average of the share of marked data.
 const GAIN: f64 = 1.0 / 16.0;
-/// Least round trip that the reduced RTT dependence assumes (draft, 2.4.4). Paths with shorter ones grow as if they had this one.
+/// Minimum round trip for reduced RTT dependence (draft, 2.4.4). Paths with shorter ones grow as if they
+/// had this one.
 const VIRTUAL_RTT: Duration = Duration::from_millis(25);
 /// Rounds in congestion avoidance after which RTT dependence is reduced. Before that, short flows converge faster.
 const ROUNDS_BEFORE_VIRTUAL: u32 = 500;

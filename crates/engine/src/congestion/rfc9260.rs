@@ -51,13 +51,13 @@ pub enum IdleDecay {
 pub struct Rfc9260Options {
     /// Path maximum DATA chunk size, bytes: the unit of every rule.
     pub pmdcs: u64,
-    /// Initial window, bytes; none: `min(4 PMDCS, max(2 PMDCS, 4404 B))` (7.2.1).
+    /// Initial window, bytes. `None`: `min(4 PMDCS, max(2 PMDCS, 4404 B))` (7.2.1).
     pub initial_window: Option<u64>,
     /// Initial slow-start threshold, bytes. The RFC allows any; the peer's window is usual.
     pub initial_ssthresh: u64,
-    /// Least threshold, in units (7.2.3: 4).
+    /// Minimum threshold, in units (7.2.3: 4).
     pub min_ssthresh_chunks: u64,
-    /// Largest growth per acknowledgement in slow start, in units (7.2.1: L = 1).
+    /// Maximum growth per acknowledgement in slow start, in units (7.2.1: L = 1).
     pub byte_counting_limit: u64,
     /// Whether the window grows only when it was in full use (7.2.1, 7.2.2: yes).
     pub growth_when_full_only: bool,

@@ -15,7 +15,7 @@ pub struct Uncoupled<C> {
     paths: Vec<C>,
     /// Whether all paths count as one flow.
     all: bool,
-    /// The groups of paths that act as one flow; none while all paths act alone.
+    /// The groups of paths that act as one flow, `None` while all paths act alone.
     groups: Option<Box<FlowGroups>>,
 }
 
@@ -96,7 +96,7 @@ impl<C: PathCongestion> CongestionControl for Uncoupled<C> {
         self.reduce(path, now, |path| path.on_loss(now));
     }
     fn on_timeout(&mut self, path: PathId, now: Time) {
-        // A timeout may be due to an interruption of this path alone, so the others go on.
+        // A timeout may be due to an interruption of this path alone, so the others continue.
         self.paths[path.index()].on_timeout(now);
     }
     fn on_spurious(&mut self, path: PathId, now: Time) {

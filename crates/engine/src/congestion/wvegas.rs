@@ -8,11 +8,11 @@ use super::{AckSample, CongestionControl, CongestionOptions, SentPacket};
 
 /// Packets that all paths together keep in queues of the network.
 const TOTAL_ALPHA: f64 = 10.0;
-/// Least number of queued packets per path: below it Vegas cannot detect its own queue.
+/// Minimum number of queued packets per path: below it Vegas cannot detect its own queue.
 const LEAST_ALPHA: f64 = 2.0;
 /// Queued packets that end slow start.
 const GAMMA: f64 = 1.0;
-/// Least number of delay samples per round for a decision.
+/// Minimum number of delay samples per round for a decision.
 const LEAST_SAMPLES: u64 = 3;
 
 /// State of one path, without its window.
@@ -28,7 +28,7 @@ struct Delay {
     alpha: f64,
     /// Last rate with that number of packets queued, segments per second.
     rate: f64,
-    /// Least queueing delay since the window was last reduced.
+    /// Minimum queueing delay since the last window reduction.
     least_queueing: Option<Duration>,
 }
 

@@ -62,11 +62,11 @@ pub struct Config {
     pub lower_header: u32,
     /// Multipath TCP; otherwise plain TCP over the first path.
     pub multipath: bool,
-    /// Receive buffer, bytes; none: unbounded, and no flow control.
+    /// Receive buffer, bytes. `None`: unbounded, without flow control.
     pub receive_buffer: Option<u64>,
     /// How the receive window follows from the buffer.
     pub receive_rules: ReceiveRules,
-    /// Most data that waits unsent or unacknowledged, bytes.
+    /// Maximum data that is queued or unacknowledged, bytes.
     pub send_buffer: u64,
     /// What a subflow's acknowledgement covers.
     pub subflow_ack: SubflowAck,
@@ -112,10 +112,12 @@ pub struct Config {
     pub congestion_flavour: CongestionFlavour,
     /// Variants of single algorithms of congestion control.
     pub congestion_variants: CongestionVariants,
-    /// Whether a loss reduces the window in proportion to what is delivered (RFC 6937bis), instead of at once.
+    /// Reduce the window in proportion to delivered data after a loss (RFC 6937bis), instead of
+    /// immediately.
     pub prr: bool,
-    /// Multipath TCP: data that a subflow gets as a whole, bytes; none: a segment. A segment that ends such a fragment, or
-    /// the receive window, may be short. Linux: 32 704, the data of a page fragment of 32 KiB.
+    /// Multipath TCP: bytes that are assigned to a subflow together. `None`: one segment. A segment that
+    /// ends such a fragment or the receive window may be short. Linux: 32 704, the data of a page
+    /// fragment of 32 KiB.
     pub fragment: Option<u64>,
     /// Nagle's algorithm in Minshall's variant: a short segment behind which no data waits is not sent while an earlier
     /// short segment is unacknowledged.
@@ -123,11 +125,11 @@ pub struct Config {
     /// Whether thresholds are rounded down to whole packets, and only whole packets of a congestion window may be in flight, as in Linux, which counts windows in packets.
     /// Otherwise the last packet may exceed the window.
     pub whole_packets: bool,
-    /// Pacing; none: data is sent as acknowledgements open the window.
+    /// Pacing. `None`: data is sent as acknowledgements open the window.
     pub pacing: Option<Pacing>,
-    /// Initial window, bytes; none: that of RFC 6928.
+    /// Initial window, bytes. `None`: that of RFC 6928.
     pub initial_window: Option<u64>,
-    /// Initial slow-start threshold, bytes; none: without limit.
+    /// Initial slow-start threshold, bytes. `None`: unlimited.
     pub initial_ssthresh: Option<u64>,
     /// Source of forward delays.
     pub delay_source: DelaySource,
@@ -180,7 +182,7 @@ impl Config {
         made.expect("names are checked where they are set")
     }
 
-    /// The largest window that the receive buffer gives, bytes; none: unbounded.
+    /// Maximum window that the receive buffer allows, bytes, `None` if unbounded.
     pub fn window_limit(&self) -> Option<u64> {
         let ReceiveRules::Linux(size) = self.receive_rules else { return self.receive_buffer };
         let packet = self.paths.iter().map(|path| path.mtu).min().unwrap_or(1500);

@@ -79,7 +79,8 @@ pub struct Segment {
     /// Data: number of the transmission on its subflow. Acknowledgements: number of earlier acknowledgements
     /// with the same acknowledgement number (TCP-DOOR; Wang and Zhang, 2002, 3.1).
     pub order: Option<u64>,
-    /// Acknowledgements: data has been reordered since the last one (TCP-DOOR, 3.1); a bit beside `order`.
+    /// Acknowledgements: data has been reordered since the last one (TCP-DOOR, 3.1). A bit of the option
+    /// with `order`.
     pub disordered: bool,
     /// When the data was first sent, for measurements; not on the wire.
     pub first_sent: Time,
@@ -120,7 +121,7 @@ pub const MAPPING: u32 = 24;
 pub const DATA_ACK: u32 = 8;
 /// Options of TCP-DOOR, padded, bytes.
 pub const ORDER: u32 = 8;
-/// Most bytes of all options together.
+/// Maximum total length of all options, bytes.
 const OPTIONS_MAX: u32 = 40;
 
 impl Segment {
@@ -160,7 +161,7 @@ impl Segment {
         stamps + order + sacks + opening + multipath
     }
 
-    /// Number of selective acknowledgement blocks that fit beside the other options.
+    /// Number of selective acknowledgement blocks that fit with the other options.
     pub const fn sack_room(stamps: bool, data_ack: bool, order: bool) -> usize {
         let taken = if stamps { STAMPS } else { 0 }
             + if data_ack { DATA_ACK } else { 0 }

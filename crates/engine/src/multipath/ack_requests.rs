@@ -16,12 +16,13 @@ use ropewalk_base::{Duration, Serial32};
 /// Acknowledgements in a round trip (picoquic: 8 with a long round trip; draft-ietf-quic-ack-frequency, 7.2: more than
 /// one).
 const PER_ROUND_TRIP: u64 = 8;
-/// Least number of acknowledgements in a round trip that byte overhead may lead to.
+/// Minimum number of acknowledgements in a round trip after the limit on byte overhead.
 const LEAST_PER_ROUND_TRIP: u64 = 4;
-/// Number of full packets between two requests below which acknowledgements take more than about 1 % of the bytes: one
-/// has some 90 bytes with all headers. The slowest uplinks have a fortieth of the rate, which leaves them half of it.
+/// Minimum number of full packets between two requests that keeps acknowledgements, of about 90 bytes
+/// with all headers, at about 1 % of the bytes. The slowest uplinks have a fortieth of the rate, so
+/// acknowledgements leave half of it free.
 const ECONOMICAL: u64 = 6;
-/// Least number of packets between two requests (RFC 9260, 6.2).
+/// Minimum number of packets between two requests (RFC 9260, 6.2).
 const LEAST: u64 = 2;
 /// Maximum number of doublings while the return path has a queue.
 const DOUBLINGS_MAX: u8 = 2;

@@ -8,7 +8,7 @@ use crate::window::Budget;
 
 /// Data of a connection that is unassigned or unacknowledged, and the receive window for it.
 ///
-/// A *unit* is assigned to a path as a whole: an SCTP chunk by its TSN, or a Multipath TCP mapping by its
+/// A *unit* is assigned to a path undivided: an SCTP chunk by its TSN, or a Multipath TCP mapping by its
 /// number.
 pub(crate) trait Outstanding {
     /// State that the protocol keeps per path.
@@ -61,7 +61,7 @@ pub(crate) struct Oldest {
     pub unit: u64,
     /// The path that carries its last transmission.
     pub path: PathId,
-    /// When that was sent; none if no longer known.
+    /// When that was sent, `None` if no longer known.
     pub sent_at: Option<Time>,
     /// Number of transmissions.
     pub transmissions: u32,

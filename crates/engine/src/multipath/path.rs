@@ -153,8 +153,8 @@ impl TxPath {
         self.round_ends = self.flights.next_number();
     }
 
-    /// When the acknowledgement of the first transmission after all acknowledged ones is overdue; none if nothing is
-    /// in flight or no round trip is known.
+    /// When the acknowledgement of the first transmission after all acknowledged ones is overdue, `None`
+    /// if nothing is in flight or no round trip is known.
     #[inline]
     pub fn overdue_from(&self, peer: PeerAcks) -> Option<Time> {
         let srtt = self.rtt.srtt()?;
@@ -178,8 +178,8 @@ impl TxPath {
         now.since(self.last_sent_at)
     }
 
-    /// Finds transmissions lost by time (RFC 8985, 6.2) and puts their numbers into `lost`. There are none while
-    /// the round trip is unknown.
+    /// Finds transmissions lost by time (RFC 8985, 6.2) and puts their numbers into `lost`. Finds no
+    /// losses while the round trip is unknown.
     pub fn find_lost_by_time(&mut self, now: Time, in_recovery: bool, lost: &mut Vec<u64>) {
         lost.clear();
         if let (Some(smoothed), Some(least)) = (self.rtt.srtt(), self.rtt.base()) {

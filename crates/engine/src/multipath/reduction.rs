@@ -1,4 +1,4 @@
-//! Reduction of a congestion window after a loss, at once or in proportion to what is delivered.
+//! Reduction of a congestion window after a loss, immediate or in proportion to delivered data.
 
 use ropewalk_base::{PathId, Time};
 

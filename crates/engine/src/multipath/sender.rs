@@ -22,7 +22,7 @@ pub(crate) struct SenderConfig {
     pub delay_source: DelaySource,
     /// What is done while the receive window is closed.
     pub mitigation: BlockingMitigation,
-    /// Pacing; none: a whole window may be sent at once.
+    /// Pacing. `None`: a full window may be sent in one burst.
     pub pacing: Option<Pacing>,
     /// When the peer acknowledges.
     pub peer_acks: PeerAcks,
@@ -56,7 +56,7 @@ pub(crate) struct Sender<O: Outstanding> {
     pub sendable_left: u64,
     /// Losses, failures and returns so far. A scheduler's plan is valid for one epoch.
     pub epoch: u64,
-    /// Units of the unassigned queue that end a piece of data which a path gets as a whole.
+    /// Units of the unassigned queue that end data which is assigned to one path together.
     pub fragment_ends: Vec<FragmentEnd>,
     /// Further copies requested by the scheduler: path and unit.
     pub copies: Vec<(PathId, u64)>,
@@ -147,7 +147,8 @@ impl<O: Outstanding> Sender<O> {
         self.epoch += 1;
     }
 
-    /// Asks the scheduler for the next unit of the unassigned queue. None if the decision is still pending.
+    /// Requests the path for the next unit of the unassigned queue from the scheduler. `None` if the
+    /// decision is still pending.
     #[inline]
     pub fn assign(&mut self, now: Time) -> Option<Assignment> {
         let occasion = DecisionKind::NewData;
@@ -213,7 +214,7 @@ impl<O: Outstanding> Sender<O> {
         }
     }
 
-    /// What the scheduler sees beside the paths.
+    /// The scheduler's view, without the paths.
     #[inline]
     pub fn seen(&self, now: Time, occasion: DecisionKind) -> View<'static> {
         self.outstanding.view(&self.paths, now, occasion, self.sendable_left, self.epoch)

@@ -169,7 +169,7 @@ pub(super) fn reserve(views: &mut [PathView]) {
 }
 
 /// The path that carries data while none of these is active: the one with the fewest errors, then the one
-/// used last (RFC 7829, 3, rule 3). None if one of them is active.
+/// used last (RFC 7829, 3, rule 3). `None` if one of them is active.
 pub(crate) fn fallback_path<'a>(
     candidates: impl Iterator<Item = (PathId, &'a TxPath)> + Clone,
 ) -> Option<PathId> {

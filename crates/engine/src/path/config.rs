@@ -39,9 +39,9 @@ pub struct PathConfig {
     pub cost: u32,
     /// When the path carries data.
     pub usage: PathUse,
-    /// Errors after which this path is potentially failed; none: as many as the association says.
+    /// Errors after which this path is potentially failed. `None`: that of the association.
     pub potentially_failed: Option<u16>,
-    /// Factor by which the estimated forward delay is wrong, for sensitivity studies; 1 is correct.
+    /// Error factor of the estimated forward delay, for sensitivity studies; 1 is correct.
     pub delay_error: f64,
     /// Share for `weighted`.
     pub weight: f64,
@@ -53,9 +53,9 @@ pub struct PathConfig {
     pub ipv6: bool,
     /// Whether HEARTBEATs are sent on the path while it is idle (RFC 9260, 8.3).
     pub heartbeats: bool,
-    /// Path.Max.Retrans of this path; none: that of the association.
+    /// Path.Max.Retrans of this path. `None`: that of the association.
     pub max_retrans: Option<u16>,
-    /// HB.interval of this path; none: that of the association.
+    /// HB.interval of this path. `None`: that of the association.
     pub heartbeat_interval: Option<Duration>,
 }
 

@@ -4,8 +4,8 @@ use ropewalk_base::{Duration, Rate, Time};
 
 /// Shortest time over which acknowledgements are counted: several packets of a link with a few Mbit/s.
 const LEAST_SPAN: Duration = Duration::from_millis(10);
-/// The queue grows at once if acknowledgements come this many times more slowly than their packets were sent. Jitter and
-/// delayed acknowledgements stay below it.
+/// The queue counts as growing immediately if acknowledgements arrive this many times more slowly than
+/// their packets were sent. Jitter and delayed acknowledgements stay below it.
 const SLOWER: u64 = 2;
 /// Time without acknowledgements after which the rate is unknown.
 const LONGEST_AGE: Duration = Duration::from_secs(1);

@@ -57,8 +57,9 @@ impl Estimates<'_> {
         }
     }
 
-    /// Queueing delay of the packet that was acknowledged last, on its way to the peer; none if it is not measured. A round
-    /// trip also shows the queues on the way back, which are not this sender's.
+    /// Queueing delay of the packet that was acknowledged last, on its way to the peer, `None` if it is
+    /// not measured. A round trip also includes the queues on the way back, which this sender does not
+    /// fill.
     pub fn last_forward_queueing(&self) -> Option<Duration> {
         (self.source == DelaySource::Timestamp).then(|| self.forward.last_queueing()).flatten()
     }

@@ -7,9 +7,9 @@ const WINDOW: Duration = Duration::from_secs(5);
 /// Queueing that a sender causes by sending more than the BDP, as a share of the delay without queueing.
 const BEYOND_BDP: f64 = 0.375;
 
-/// Least smoothed delay, nanoseconds from any origin: since the path last changed, and within the current
-/// window. The values are smoothed, because with several paths a SACK may occasionally return on a faster
-/// path, and a single sample then shows less than the path's own round trip.
+/// Minimum smoothed delay, nanoseconds from any origin: since the path last changed, and within the
+/// current window. The values are smoothed, because with several paths a SACK may occasionally return on
+/// a faster path, and a single sample is then shorter than the path's own round trip.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MinDelayFilter {
     least: Option<i64>,

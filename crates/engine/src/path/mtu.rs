@@ -169,8 +169,8 @@ impl MtuSearch {
     /// Sizes to be probed once the deadline has passed. Report each probe to [`MtuSearch::on_probe_sent`].
     /// `patience` is the longest time for an answer (5.1.1: PROBE_TIMER).
     ///
-    /// The first time, several sizes are probed at once, the largest first. The result is then known after
-    /// one round trip; probing one size after the other would take several.
+    /// The first time, several sizes are probed simultaneously, the largest first. The result is then
+    /// known after one round trip; probing the sizes in turn would take several.
     pub fn sizes_due(&mut self, now: Time, patience: Duration) -> SmallVec<[u32; 3]> {
         if let Phase::Searching { size, tries: MAX_PROBES } = self.phase {
             self.refused = self.refused.min(size);

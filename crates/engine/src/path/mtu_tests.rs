@@ -6,8 +6,8 @@ const RANGE: MtuRange = MtuRange { least: 576, base: 1280, most: 9000 };
 const PATIENCE: Duration = Duration::from_secs(1);
 const TRIP: Duration = Duration::from_millis(20);
 
-/// A path that carries packets of up to `mtu` bytes, answers after [`TRIP`], and refuses at once packets that
-/// exceed the MTU of its interface.
+/// A path that carries packets of up to `mtu` bytes, answers after [`TRIP`], and immediately refuses
+/// packets that exceed the MTU of its interface.
 struct Wire {
     mtu: u32,
     interface: u32,

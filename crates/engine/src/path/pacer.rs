@@ -1,4 +1,4 @@
-//! Pacing: spreads a window over a round trip instead of sending it at once.
+//! Pacing: spreads a window over a round trip instead of sending it in one burst.
 
 use ropewalk_base::{Duration, Rate, Time};
 
@@ -33,7 +33,7 @@ impl Default for Pacing {
 pub struct Pace {
     /// The rate.
     pub rate: Rate,
-    /// Most bytes that may be sent together.
+    /// Maximum number of bytes that may be sent together.
     pub burst: u64,
 }
 

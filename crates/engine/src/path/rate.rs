@@ -70,8 +70,8 @@ impl DeliveryRate {
         self.delivered_at = now;
     }
 
-    /// Takes a sample from the newest packet that an acknowledgement covers, and returns it; none if no time has
-    /// passed.
+    /// Takes a sample from the newest packet that an acknowledgement covers, and returns it, `None` if no
+    /// time has passed.
     pub fn sample(&mut self, now: Time, sent_at: Time, snapshot: &RateSnapshot) -> Option<Rate> {
         self.first_sent_at = sent_at;
         let bytes = self.delivered - snapshot.delivered;

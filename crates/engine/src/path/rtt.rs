@@ -201,7 +201,7 @@ impl RttEstimator {
         self.smoothed.map_or(Duration::ZERO, |(_, var)| var)
     }
 
-    /// Least smoothed round trip: that of the path without queueing.
+    /// Minimum smoothed round trip: that of the path without queueing.
     #[inline]
     pub fn base(&self) -> Option<Duration> {
         self.floor.least().map(|nanos| Duration::from_nanos(nanos as u64))

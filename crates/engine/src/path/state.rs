@@ -81,7 +81,7 @@ impl PathState {
         before != self.status
     }
 
-    /// Sets the path inactive at once, because nothing can be sent on it.
+    /// Sets the path inactive immediately, because nothing can be sent on it.
     pub const fn fail(&mut self) {
         self.errors = self.limits.path_max_retrans.saturating_add(1);
         self.status = PathStatus::Inactive;

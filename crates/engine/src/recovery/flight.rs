@@ -126,7 +126,7 @@ impl Flights {
         number
     }
 
-    /// Ends a transmission, acknowledged or given up; none if it had ended before.
+    /// Ends a transmission, acknowledged or given up; `None` if it had already ended.
     #[inline]
     pub fn end(&mut self, number: u64) -> Option<Flight> {
         let ended = *self.end_in_place(number)?;

@@ -34,7 +34,8 @@ pub struct Progress {
 }
 
 impl Prr {
-    /// Recovery begins: the window is to fall from `before` to `target` bytes. One packet may be sent at once.
+    /// Recovery begins: the window falls from `before` to `target` bytes. One packet may be sent
+    /// immediately.
     pub const fn new(before: u64, target: u64, unit: u64, in_flight: u64) -> Self {
         let before = if before == 0 { 1 } else { before };
         Self { before, target, unit, delivered: 0, sent: 0, window: in_flight + unit }

@@ -33,8 +33,9 @@ impl TailProbe {
         self.active_at = now;
     }
 
-    /// When the probe is due while something is in flight (7.2). None while a probe is outstanding, or if `srtt` is not
-    /// known. `ack_delay`: by how long the peer may delay the acknowledgement of the newest transmission.
+    /// When the probe is due while data is in flight (7.2). `None` while a probe is outstanding, or if
+    /// `srtt` is not known. `ack_delay`: maximum delay of the peer's acknowledgement of the newest
+    /// transmission.
     #[inline]
     pub fn deadline(&self, srtt: Option<Duration>, ack_delay: Duration) -> Option<Time> {
         if self.last.is_some_and(|probe| !probe.answered) {

@@ -55,7 +55,7 @@ mod tests {
     use super::super::{Action, DecisionKind};
     use super::*;
 
-    /// Number of chunks that each path gets of `chunks` chunks, all of which may be sent.
+    /// Number of chunks that each path gets of `chunks` chunks that may all be sent.
     fn shares(bas: &mut Bas, paths: &mut [PathView], chunks: u64) -> Vec<u64> {
         let mut count = vec![0; paths.len()];
         for left in (1..=chunks).rev() {

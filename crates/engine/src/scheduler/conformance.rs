@@ -327,7 +327,7 @@ impl<S: Schedule> Run<'_, S> {
         }
     }
 
-    /// Carries the decision out. Returns whether to ask for another one at once.
+    /// Carries the decision out. Returns whether to request another one immediately.
     fn carry_out(&mut self, decision: Decision) -> bool {
         match decision.action {
             Action::Send { path, position } => self.send(&[path], position),

@@ -23,7 +23,7 @@ use super::{IllegalDecision, Schedule};
 /// }
 ///
 /// /// Window in use, in thousandths; whole numbers, so that every machine decides alike.
-/// fn load(path: &PathView) -> u64 {
+/// /// Window in use, in thousandths. Integers give the same result on every machine.
 ///     path.in_flight.saturating_mul(1000) / path.window.max(1)
 /// }
 ///

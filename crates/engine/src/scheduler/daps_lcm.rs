@@ -148,7 +148,7 @@ mod tests {
     use super::super::{Action, Capacity, PlanOptions};
     use super::*;
 
-    /// A whole window per forward delay, as in the paper.
+    /// A full window per forward delay, as in the paper.
     fn whole_windows() -> DapsOptions {
         let plan = PlanOptions { capacity: Capacity::Window, ..PlanOptions::default() };
         DapsOptions { plan, ..DapsOptions::default() }

@@ -78,9 +78,9 @@ pub enum Reason {
     NextInTurn,
     /// Largest deficit of its weighted share.
     LargestDeficit,
-    /// Least smoothed round trip of the open paths.
+    /// Lowest smoothed round trip of the open paths.
     LeastRtt,
-    /// The schedule has this path carry this chunk, so that it arrives in order.
+    /// The schedule assigns this chunk to this path, so that it arrives in order.
     OnSchedule,
     /// Several paths were open: a new schedule was made and this is its entry.
     NewSchedule,
@@ -88,7 +88,7 @@ pub enum Reason {
     FastFromHead,
     /// No path had a delay estimate: fell back to the least round trip.
     NoEstimate,
-    /// Least cost.
+    /// Lowest cost.
     LeastCost,
     /// One copy on each path.
     EveryPath,

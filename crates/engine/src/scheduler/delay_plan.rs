@@ -7,7 +7,7 @@
 //! before its own first one: that is its *position*.
 //!
 //! The list is computed only as far as it is read: a period of coprime delays is long, and a plan seldom
-//! lasts for the whole period.
+//! lasts for a complete period.
 
 use std::collections::VecDeque;
 
@@ -113,7 +113,7 @@ fn counts(path: &PathView) -> bool {
     path.usable && path.window > 0 && path.forward_delay.is_some()
 }
 
-/// The list, and how it goes on.
+/// The list, and the state for extending it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct DelayPlan {
     options: PlanOptions,
@@ -215,7 +215,8 @@ impl DelayPlan {
         let mut best: Option<(PathId, u64)> = None;
         let mut before = 0u64;
         let mut at = 0;
-        // Entries behind the best one, or out of reach, cannot win. The loop nearly always ends at once.
+        // Entries behind the best one, or out of reach, cannot win. The loop nearly always ends
+        // immediately.
         while !waiting.is_empty() && before < best.map_or(limit, |(_, k)| k) {
             let Some(batch) = self.batches.get(at).copied() else {
                 if self.extend() {
@@ -244,8 +245,8 @@ impl DelayPlan {
         open.fold(PathSet::EMPTY, |set, p| set.with(p.id))
     }
 
-    /// The position of the unassigned queue from which `path` takes its next chunk; none if the list has no
-    /// further entry for it.
+    /// The position of the unassigned queue from which `path` takes its next chunk, `None` if the list
+    /// has no further entry for it.
     #[inline]
     pub fn position(&mut self, path: PathId) -> Option<u64> {
         let mut before = 0u64;
@@ -366,7 +367,7 @@ mod tests {
     use super::super::conformance::{CHUNK, path_view, view};
     use super::*;
 
-    /// A whole window per forward delay, as in the papers.
+    /// A full window per forward delay, as in the papers.
     fn whole_windows() -> PlanOptions {
         PlanOptions { capacity: Capacity::Window, ..PlanOptions::default() }
     }
@@ -440,7 +441,8 @@ mod tests {
 
     #[test]
     fn long_periods_are_neither_walked_nor_stored() {
-        // Coprime delays of some years: the list starts at once and is computed only as far as it is read.
+        // Coprime delays of some years: the list starts immediately and is computed only as far as it is
+        // read.
         let mut plan = plan(&[(104_729, 3), (1 << 31, 5)], whole_windows());
         let fast_before_slow = ((1u64 << 31) / 104_729) * 3;
         assert_eq!(plan.position(PathId(1)), Some(fast_before_slow));

@@ -7,10 +7,10 @@ use super::{Action, Decision, PathView, Reason, Schedule, View};
 /// Hysteresis of the paper and of its implementation.
 pub(super) const BETA: f64 = 0.25;
 
-/// Least round trip first, but a slower path stays idle if all data is sent sooner by waiting for the fastest
-/// path. With the backlog K, and the larger of both deviations as delta, the scheduler waits if the fast path
-/// delivers K, including one round trip of waiting, in less than a round trip of the slow path, and the slow
-/// path would take at least two round trips of the fast one for K.
+/// Lowest round trip first, but a slower path stays idle if waiting for the fastest path sends all data
+/// sooner. With the backlog K, and the larger of both deviations as delta, the scheduler waits if the
+/// fast path delivers K, including one round trip of waiting, in less than a round trip of the slow path,
+/// and the slow path would take at least two round trips of the fast one for K.
 #[derive(Clone, Debug)]
 pub struct Ecf {
     beta: f64,
@@ -72,7 +72,7 @@ mod tests {
     use super::super::conformance::{CHUNK, path_view, view};
     use super::*;
 
-    /// A full path of 10 chunks and 20 ms beside one of 10 chunks and `millis`.
+    /// A full path of 10 chunks and 20 ms, and one of 10 chunks and `millis`.
     fn beside(millis: u64, var: u64) -> [PathView; 2] {
         let slow = PathView {
             srtt: Some(Duration::from_millis(millis)),

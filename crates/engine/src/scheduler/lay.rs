@@ -265,7 +265,7 @@ impl Lay {
         let (before, with_margin) = self.before(estimate);
         let ahead = before / chunk;
         if ahead >= view.backlog_chunks as f64 {
-            // Faster paths deliver the whole queue before this path delivers anything.
+            // Faster paths deliver the entire queue before this path delivers anything.
             return None;
         }
         let last = view.reach().checked_sub(1)?;

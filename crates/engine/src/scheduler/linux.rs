@@ -9,13 +9,13 @@ use crate::payload::packet_memory;
 
 /// Bytes of a burst, which stays on one path. The kernel's value, a segment below 64 KiB.
 const BURST: u64 = 65_428;
-/// Most windows of data that a path queues, including data in flight: the kernel's limit for the send buffer
-/// of a subflow.
+/// Maximum number of windows of data that a path queues, including data in flight: the kernel's limit for
+/// the send buffer of a subflow.
 const QUEUE_WINDOWS: u64 = 2;
-/// Memory of a buffer that holds data of the send queue, beside the data, bytes (`struct sk_buff` with a clone,
-/// and the headers). One such buffer usually holds the two segments for which an acknowledgement makes room.
+/// Overhead of a buffer with data of the send queue, bytes (`struct sk_buff` with a clone, and the
+/// headers). One such buffer usually holds the two segments for which an acknowledgement makes room.
 const SEND_BUFFER_HEAD: u64 = 832;
-/// Segments in the smallest window for which the send buffer of a subflow has space (`TCP_INIT_CWND`).
+/// Minimum window that the send buffer of a subflow has space for, segments (`TCP_INIT_CWND`).
 const LEAST_WINDOW: u64 = 10;
 
 /// When the scheduler chooses a path again.
@@ -50,7 +50,7 @@ impl Default for LinuxOptions {
 struct Pace {
     /// Average pacing rate, bytes per nanosecond; 0 before the first burst.
     average: f64,
-    /// Most memory that the send buffer of the subflow has had so far, bytes (`sk_sndbuf`).
+    /// Maximum memory of the subflow's send buffer so far, bytes (`sk_sndbuf`).
     memory: u64,
 }
 

@@ -4,7 +4,7 @@ use ropewalk_base::Duration;
 
 use super::{Decision, PathView, Reason, Schedule, View};
 
-/// Least round trip first. Keeps no state between decisions.
+/// Lowest round trip first. Keeps no state between decisions.
 ///
 /// A path that costs more than the cheapest usable one is a backup: it carries data only when no
 /// cheaper path is usable. Leave all costs equal to bundle all paths.

@@ -1,4 +1,5 @@
-//! Schedulers: which chunk goes on which path, and when. One file per algorithm.
+//! Schedulers: they choose the chunk and the path of each transmission, and its time. One file per
+//! algorithm.
 //!
 //! A scheduler reads a [`View`] and returns a [`Decision`]; it cannot touch the engine, which
 //! checks every decision against the peer's window and the path's window ([`check`]).

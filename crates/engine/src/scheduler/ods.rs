@@ -47,7 +47,7 @@ mod tests {
     use super::super::conformance::{CHUNK, path_view, view};
     use super::*;
 
-    /// 10 chunks, 10 ms forward delay and 20 ms round trip, beside 95 ms forward delay.
+    /// 10 chunks, 10 ms forward delay and 20 ms round trip, and a path with 95 ms forward delay.
     fn unequal() -> [PathView; 2] {
         let slow = PathView {
             forward_delay: Some(Duration::from_millis(95)),

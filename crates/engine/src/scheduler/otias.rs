@@ -12,7 +12,7 @@ pub enum OtiasForm {
     Ceil,
     /// Whole windows before it, `floor(n / w)`: one round less whenever the chunk must wait.
     Floor,
-    /// `n / w` as a real number: windows are sent evenly over the round trip instead of at once.
+    /// `n / w` as a real number: windows are sent evenly over the round trip instead of in one burst.
     Real,
 }
 

@@ -39,10 +39,10 @@ impl RetransmissionPolicy {
         Self::ALL.iter().find(|(known, _)| *known == name).map(|(_, policy)| *policy)
     }
 
-    /// The path for the lost chunk of `view.occasion`. Ties are broken at random. The path is usable but not
-    /// always open: a fast retransmission may exceed the window by one packet, any other waits for space.
-    /// Failed paths are skipped; if the policy finds none, any usable path is taken. None if no path is
-    /// usable.
+    /// The path for the lost chunk of `view.occasion`. Ties are broken at random. The path is usable but
+    /// not always open: a fast retransmission may exceed the window by one packet, any other waits for
+    /// space. Failed paths are skipped; if the policy finds none, any usable path is taken. `None` if no
+    /// path is usable.
     pub fn choose(self, view: &View<'_>, rng: &mut Rng) -> Option<PathId> {
         self.pick(view, rng, |p| p.usable)
     }
@@ -98,7 +98,7 @@ impl RetransmissionPolicy {
 }
 
 /// When a chunk would arrive on a path that is full now. Acknowledgements free one window per round trip.
-/// None if the path is open, or if nothing is in flight whose acknowledgement would open it.
+/// `None` if the path is open, or if nothing is in flight whose acknowledgement would open it.
 fn arrival_after_wait(path: &PathView) -> Option<Duration> {
     if !path.usable || path.is_open() || path.window == 0 || path.in_flight == 0 {
         return None;

@@ -162,7 +162,7 @@ mod tests {
     use super::super::conformance::{CHUNK, path_view, view};
     use super::*;
 
-    /// 10 chunks per 20 ms, 10 ms forward delay, full; beside 50 ms forward delay.
+    /// A full path with 10 chunks per 20 ms and 10 ms forward delay, and one with 50 ms forward delay.
     fn unequal() -> [PathView; 2] {
         let slow = PathView { forward_delay: Some(Duration::from_millis(50)), ..path_view(1) };
         [PathView { in_flight: 10 * CHUNK, ..path_view(0) }, slow]

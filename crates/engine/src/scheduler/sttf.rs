@@ -35,7 +35,7 @@ impl Outlook {
     }
 
     /// Chunks sent in the rounds 0 to `rounds`. Round 0 sends the free window; each later round sends a
-    /// whole, grown window.
+    /// full, grown window.
     fn leave_within(&self, rounds: u64) -> u64 {
         let (mut sum, mut window, mut left) = (self.free, self.window, rounds.min(ROUNDS));
         // At most 64 doublings reach the threshold.

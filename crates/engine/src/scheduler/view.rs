@@ -59,8 +59,8 @@ pub struct PathView {
     pub window: u64,
     /// Sent and not yet acknowledged, nor given up as lost, bytes.
     pub in_flight: u64,
-    /// Sent and not yet acknowledged cumulatively, bytes: beside what is in flight, what was lost or reported by
-    /// selective acknowledgements. SCTP has no such acknowledgement per path, so there it is what is in flight.
+    /// Sent and not yet acknowledged cumulatively, bytes: data in flight, lost, or reported by selective
+    /// acknowledgements. SCTP has no such acknowledgement per path, so it equals the data in flight.
     pub unacknowledged: u64,
     /// Bytes that the path has delivered since it was created, as reported by acknowledgements.
     pub delivered: u64,
@@ -176,7 +176,7 @@ impl PathView {
     }
 }
 
-/// The last chunk of a piece of data that a path gets as a whole.
+/// The last chunk of data that is assigned to one path together.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FragmentEnd {
     /// Its position in the unassigned queue.
@@ -216,8 +216,9 @@ pub struct View<'a> {
     pub chunk_bytes: u64,
     /// Counts losses, failures and all other events that invalidate an old plan.
     pub epoch: u64,
-    /// Chunks of the unassigned queue, in its order, that end a piece of data which the protocol hands to a path as a whole.
-    /// Empty if there are no such pieces, or without [`reads_fragment_ends`](super::Schedule::reads_fragment_ends).
+    /// Chunks of the unassigned queue, in its order, that end data which the protocol assigns to one path
+    /// together. Empty if there is no such data, or without
+    /// [`reads_fragment_ends`](super::Schedule::reads_fragment_ends).
     pub fragment_ends: &'a [FragmentEnd],
     /// The paths, in the order of their identifiers.
     pub paths: &'a [PathView],

@@ -15,7 +15,7 @@ pub enum WeightSource {
 
 /// The sum of all shares.
 const WHOLE: f64 = 65_536.0;
-/// Most bytes that a full path is owed, so that an old deficit does not become a burst.
+/// Maximum number of bytes owed to a full path, so that an old deficit does not become a burst.
 const DEBT_LIMIT: i64 = 65_536 * 128 * 1024;
 
 /// Account of one path.
@@ -23,7 +23,7 @@ const DEBT_LIMIT: i64 = 65_536 * 128 * 1024;
 struct Account {
     /// Bytes owed to the path, in units of 1 / `WHOLE` bytes. Negative if it got more than its share.
     deficit: i64,
-    /// Its share of the whole, as of the last decision.
+    /// Its share of the total, as of the last decision.
     share: i64,
 }
 

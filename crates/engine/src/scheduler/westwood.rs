@@ -8,7 +8,8 @@ use super::{PathView, View};
 
 /// Weight of a new sample.
 const GAIN: f64 = 1.0 / 8.0;
-/// Least length of an interval, which is otherwise a smoothed round trip: shorter ones would count bursts.
+/// Minimum length of an interval, which is otherwise a smoothed round trip: shorter ones would count
+/// bursts.
 const SHORTEST: Duration = Duration::from_millis(20);
 
 /// State of one path.

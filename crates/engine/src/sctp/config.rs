@@ -102,9 +102,10 @@ pub struct Config {
     pub window_check: WindowCheck,
     /// Send buffer: most user data that is queued or unacknowledged, bytes.
     pub send_buffer: u64,
-    /// Most user data that may be queued unsent: this many bytes, or the sum of all congestion windows if
-    /// that is more. Queued data cannot be overtaken. So applications with urgent messages set this limit,
-    /// and pay with a scheduler that looks less far ahead. None: no limit but `send_buffer`.
+    /// Maximum user data that may be queued unsent: this many bytes, or the sum of all congestion windows
+    /// if that is larger. New messages cannot overtake queued data, so applications with urgent messages
+    /// set this limit. The cost is a shorter look-ahead of the scheduler. `None`: only `send_buffer` limits
+    /// it.
     pub unsent_limit: Option<u64>,
     /// Extra room beyond a full send buffer for streams with little unsent data, bytes (0). A stream may
     /// use it while at most a quarter of it is occupied by unsent data of that stream. Without it, a

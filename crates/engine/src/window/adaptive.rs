@@ -1,17 +1,20 @@
 //! Adaptive limits of the data in flight per path, computed from measurements during the transfer.
 //!
-//! Static limits cut congestion windows. A wrong limit is expensive: a window that was cut grows back by only
-//! one packet per round trip when the other paths no longer need the space. Adaptive management leaves the
-//! windows to congestion control and limits only the data in flight, where that is known to pay:
+//! Static limits reduce congestion windows. A wrong limit is expensive: when the other paths no longer
+//! need the space, a reduced window grows back by only one packet per round trip. Adaptive management
+//! leaves the windows to congestion control. It limits only the data in flight, and only where that is
+//! known to help:
 //!
-//! * A path that has been full keeps its BDP in flight, and a queue as far as the others leave space and the
-//!   queue gains more after the next loss on its path than it costs the others ([`worthwhile_queue`]).
-//! * If the buffer cannot hold the BDPs of all paths, and the models clearly favour some paths, the others
-//!   leave space for those windows to grow ([`room_left`]).
-//! * A path that does not pay for its buffer space by the models keeps one chunk in flight, which still
-//!   reveals its losses.
+//! - A path that has been full keeps its BDP in flight. It may add a queue if the other paths leave space
+//!   and the queue gains more after the next loss on its path than it costs the others
+//!   ([`worthwhile_queue`]).
+//! - If the buffer cannot hold the BDPs of all paths, and the models clearly favour some paths, the
+//!   others leave space for those windows to grow ([`room_left`]).
+//! - A path that is not worth its buffer space according to the models keeps one chunk in flight, which
+//!   still reveals its losses.
 //!
-//! Otherwise flow control shares the buffer: it gives the space of a halved window to another path at once.
+//! Otherwise flow control shares the buffer: it gives the space of a halved window to another path
+//! immediately.
 
 use ropewalk_base::{Duration, PathId, Rate, Time};
 
@@ -24,8 +27,8 @@ use crate::scheduler::PathSet;
 /// Measurements of a path.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct MeasuredPath {
-    /// Delivery rate. For a path that was never full: the rate that the whole buffer would allow, if that is
-    /// higher.
+    /// Delivery rate. For a path that was never full: the rate that the entire buffer would allow, if
+    /// that is higher.
     pub rate: Rate,
     /// Round trip without queueing.
     pub round_trip: Duration,
@@ -173,7 +176,7 @@ mod tests {
         }
     }
 
-    /// Limit of each path in chunks; none: limited only by its window.
+    /// Limit of each path in chunks. `None`: limited only by its window.
     fn limits(adaptive: &Adaptive) -> [Option<u64>; 2] {
         [PathId(0), PathId(1)].map(|id| match adaptive.in_flight_most(id, &budget(100), 2, 0) {
             u64::MAX => None,

@@ -36,8 +36,8 @@ pub struct ManagedPath {
 }
 
 impl ManagedPath {
-    /// BDP plus the one packet that is being sent, bytes (Wallace and Shami, 2014, Eq 60: the upper bound of
-    /// a limit). None while rate or round trip is unknown.
+    /// BDP plus the one packet that is being sent, bytes (Wallace and Shami, 2014, Eq 60: the upper bound
+    /// of a limit). `None` while rate or round trip is unknown.
     pub(super) fn pipe(&self, chunk: u64) -> Option<u64> {
         Some(self.rate?.bytes_in(self.round_trip?) + chunk)
     }

@@ -61,10 +61,10 @@ fn pipe_time(path: &ManagedPath) -> Option<Duration> {
     Some(if now > least + least / STANDING { now } else { least })
 }
 
-/// Limit of the data in flight on path `i`, bytes; none while its rate is unknown. Beyond its BDP, a path may
-/// use space that the others leave, up to the share `queue` of the BDP: its window is then fuller after the
-/// next loss. The queue delays all data, so what the others deliver meanwhile must fit into the buffer as
-/// well.
+/// Limit of the data in flight on path `i`, bytes, `None` while its rate is unknown. Beyond its BDP, a
+/// path may use space that the others leave, up to the share `queue` of the BDP, so that its window is
+/// larger after the next loss. The queue delays all data, so data that the others deliver during that
+/// delay must fit into the buffer as well.
 pub(super) fn in_flight_most(
     i: usize,
     buffer: u64,

@@ -95,9 +95,9 @@ pub struct Bbr {
     recovery: Recovery,
     /// Whether the window was full in the last round, and in this one (`C.is_cwnd_limited`).
     cwnd_limited: [bool; 2],
-    /// Most data in flight in the last round, and in this one, bytes.
+    /// Maximum data in flight in the last round and in this one, bytes.
     most_in_flight: [u64; 2],
-    /// Losses in this round that do not follow on one another, and the packet number after the last lost one.
+    /// Number of non-consecutive losses in this round, and the packet number after the last lost one.
     separate_losses: u32,
     after_last_lost: u64,
     /// The last round trip that was measured; zero before the first.
@@ -110,7 +110,7 @@ pub struct Bbr {
 struct PathOptions {
     /// Bytes of a packet.
     unit: u64,
-    /// Initial window, bytes; none: that of RFC 6928.
+    /// Initial window, bytes. `None`: that of RFC 6928.
     initial_window: Option<u32>,
     tolerated_loss_permille: u8,
     brief_probe_rtt: bool,

@@ -5,9 +5,9 @@ use ropewalk_base::{Duration, Time};
 use super::state::{BbrState, RateSample};
 use super::{BETA, Bbr, INFINITY};
 
-/// Most rounds between two probes, for flows that share a bottleneck with Reno (5.3.3.5.2).
+/// Maximum number of rounds between two probes, for flows that share a bottleneck with Reno (5.3.3.5.2).
 const MOST_RENO_ROUNDS: u64 = 63;
-/// Largest exponent of the growth of `inflight_longterm`.
+/// Maximum exponent of the growth of `inflight_longterm`.
 const MOST_UP_ROUNDS: u32 = 30;
 
 /// What the acknowledgements that arrive tell about a probe (`BBR.ack_phase`).

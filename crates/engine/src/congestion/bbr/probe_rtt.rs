@@ -1,11 +1,13 @@
 //! ProbeRTT: measures the minimum round trip (draft-ietf-ccwg-bbr, 5.3.4).
 //!
-//! An addition to the draft: with `brief_probe_rtt`, the probe is brief if the round trip came close to the minimum while the
-//! sender had no queue on the path, because then nobody else has one. Half of the data in flight for 200 ms in each 5 s costs
-//! a path 2 % of its rate, and what the path cannot carry meanwhile waits for other paths. A brief probe keeps a tenth less in
-//! flight for a round. If the minimum is right, there is no queue that this could drain. If the round trip falls below the
-//! minimum, because that contains the path's own queue, or stays above it, because others have a queue, the probe becomes a
-//! full one. Each twelfth probe is a full one in any case.
+//! An addition to the draft: with `brief_probe_rtt`, the probe is brief if the round trip came close to
+//! the minimum while the sender had no queue on the path, because then other flows have no queue either.
+//! A full probe keeps half of the data in flight for 200 ms in every 5 s. This costs a path 2 % of its
+//! rate, and data that the path cannot carry during the probe waits for other paths. A brief probe keeps
+//! a tenth less in flight for one round. If the minimum is right, there is no queue to drain. The probe
+//! becomes a full one if the round trip falls below the minimum, because the minimum contained the path's
+//! own queue, or if it stays above the minimum, because other flows have a queue. Every twelfth probe is
+//! a full one in any case.
 
 use ropewalk_base::{Duration, Time};
 
@@ -30,10 +32,10 @@ const FALL: f64 = 1.0 / 32.0;
 /// So many brief probes follow each other at most: a minute of them.
 const MOST_BRIEF_PROBES: u8 = 11;
 
-/// What the round trip is while the sender has no queue on the path: after `ProbeBW_DOWN` has drained that of a probe, and in
-/// each round of an application that has never filled the path.
+/// Round trips observed while the sender has no queue on the path: after `ProbeBW_DOWN` has drained the
+/// queue of a probe, and in each round of an application that has never filled the path.
 ///
-/// If nobody else has a queue either, it is close to the minimum then.
+/// If other flows have no queue either, they are close to the minimum.
 #[derive(Clone, Copy, Debug, Default)]
 struct Drains {
     /// Observations since the last probe of the round trip.
@@ -75,7 +77,7 @@ impl Drains {
         (self.count, self.close, self.rounds_left) = (0, 0, 0);
     }
 
-    /// Whether the path is probably used by nobody else.
+    /// Whether the path is probably not shared with other flows.
     const fn are_close(&self) -> bool {
         if self.count == 0 { self.was_close } else { self.close >= self.count - self.count / 4 }
     }
@@ -84,9 +86,9 @@ impl Drains {
 /// When the minimum round trip is measured (draft, 2.15).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ProbeRtt {
-    /// `BBR.min_rtt_stamp`; none if any sample replaces the least round trip.
+    /// `BBR.min_rtt_stamp`. `None`: any sample replaces the minimum round trip.
     min_rtt_stamp: Option<Time>,
-    /// `BBR.probe_rtt_min_delay`; none before the first sample.
+    /// `BBR.probe_rtt_min_delay`, `None` before the first sample.
     min_delay: Option<Duration>,
     /// `BBR.probe_rtt_min_stamp`.
     min_stamp: Time,
@@ -135,7 +137,7 @@ impl ProbeRtt {
             && self.min_delay.is_some_and(|delay| delay > self.before_brief.mul_f64(1.0 + CLOSE))
     }
 
-    /// Goes on with a full probe.
+    /// Continues with a full probe.
     const fn prolong(&mut self) {
         (self.before_brief, self.done_stamp) = (Duration::ZERO, None);
     }

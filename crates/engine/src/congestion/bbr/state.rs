@@ -131,7 +131,8 @@ pub(super) struct FullBw {
     pub bw: u64,
     /// `BBR.full_bw_count`: rounds without growth.
     pub count: u32,
-    /// Whether the last packet has waited in a queue on the way to the peer, as on a full path; none if that is not measured.
+    /// Whether the last packet waited in a queue on the way to the peer, as on a full path. `None` if
+    /// that is not measured.
     has_waited: Option<bool>,
 }
 
@@ -143,7 +144,8 @@ impl FullBw {
         self.now = false;
     }
 
-    /// Notes how long the newest acknowledged packet has waited on its way to the peer; none if that is not measured.
+    /// Records how long the newest acknowledged packet waited on its way to the peer. `None` if that is
+    /// not measured.
     pub fn note_wait(&mut self, queueing: Option<Duration>, least_rtt: Option<Duration>) {
         let is_long =
             |(queueing, least): (Duration, Duration)| queueing >= least.mul_f64(FULL_QUEUE);

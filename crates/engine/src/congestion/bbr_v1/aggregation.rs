@@ -1,4 +1,4 @@
-//! How much more than expected is acknowledged at once (`bbr_update_ack_aggregation`).
+//! Data acknowledged in excess of the estimated bandwidth (`bbr_update_ack_aggregation`).
 
 use ropewalk_base::{Duration, Time};
 
@@ -58,7 +58,7 @@ mod tests {
     #[test]
     fn an_acknowledgement_of_much_data_counts_for_five_to_ten_rounds() {
         let mut aggregation = Aggregation::default();
-        // A byte per microsecond; 30 kB are acknowledged at once.
+        // A byte per microsecond; 30 kB are acknowledged in one burst.
         let (rate, window) = (8_000_000, 1 << 20);
         aggregation.on_ack(Time::from_millis(10), 30_000, true, rate, window);
         assert_eq!(aggregation.extra(rate), 30_000);

@@ -2,7 +2,7 @@
 
 use ropewalk_base::Time;
 
-/// Least number of rounds of a measurement (`bbr_lt_intvl_min_rtts`).
+/// Minimum number of rounds of a measurement (`bbr_lt_intvl_min_rtts`).
 const LEAST_ROUNDS: u32 = 4;
 /// Rounds after which a measurement without enough losses is given up.
 const MOST_ROUNDS: u32 = 4 * LEAST_ROUNDS;

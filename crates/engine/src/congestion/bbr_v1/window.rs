@@ -13,11 +13,11 @@ pub(super) const LEAST_WINDOW: u64 = 4;
 const TWO_PACKETS_RATE: u64 = 1_200_000;
 /// Part of a second whose data is sent together (`sk_pacing_shift`).
 const QUANTUM_PER_SECOND: u64 = 1 << 10;
-/// Most packets sent together.
+/// Maximum number of packets sent together.
 const MOST_QUANTUM: u64 = 127;
-/// Most bytes sent together (`GSO_MAX_SIZE`).
+/// Maximum number of bytes sent together (`GSO_MAX_SIZE`).
 const MOST_QUANTUM_BYTES: u64 = 64 * 1024;
-/// Packets in flight that the window has as long as no round trip is known (`TCP_INIT_CWND`).
+/// Window in packets until the first round-trip sample (`TCP_INIT_CWND`).
 const INITIAL_WINDOW: u64 = 10;
 
 /// The recovery that the path is in.

@@ -76,7 +76,7 @@ impl FRto {
         matches!(self.step, Step::Awaited | Step::Probing)
     }
 
-    /// There is no new data for the test: continue with conventional recovery.
+    /// No new data is available for the test: continue with conventional recovery.
     pub const fn on_nothing_new(&mut self) {
         self.step = Step::Idle;
     }

@@ -113,8 +113,8 @@ impl ByteBuffer {
         Arrival::InOrder
     }
 
-    /// The part of a segment that is new, in one piece. For a peer that keeps its segment boundaries, that is
-    /// the whole segment or nothing.
+    /// The part of a segment that is new, in one piece. For a peer that keeps its segment boundaries,
+    /// that is the complete segment or nothing.
     fn new_part(&self, dsn: u64, payload: Payload) -> Option<(u64, Payload)> {
         let from = dsn.max(self.next);
         let start = from.max(self.held.end_before(from));

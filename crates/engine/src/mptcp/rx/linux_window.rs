@@ -174,8 +174,8 @@ impl LinuxWindow {
         scaled(self.buffer.saturating_sub(self.memory(waiting)), self.ratio)
     }
 
-    /// Records a segment of `bytes` bytes that arrived on a subflow. `in_order`: it was the next one there. Returns
-    /// whether the limit of the window grew, which is announced at once.
+    /// Records a segment of `bytes` bytes that arrived on a subflow. `in_order`: it was the next one
+    /// there. Returns whether the limit of the window grew, which must be announced immediately.
     pub fn on_segment(&mut self, subflow: usize, bytes: u64, in_order: bool) -> bool {
         if !in_order {
             return false;

@@ -27,7 +27,7 @@ impl Held {
 
 /// Binary logarithm of the least slot size in bytes.
 const LEAST_SHIFT: u32 = 8;
-/// Most slots: with full packets they cover a window of 64 MB.
+/// Maximum number of slots: with full packets they cover a window of 64 MB.
 const SLOTS_LIMIT: u64 = 1 << 16;
 /// Empty slots that are kept allocated for the next out-of-order piece.
 const KEPT_SLOTS: usize = 4096;

@@ -136,7 +136,7 @@ impl Session {
             return;
         }
         self.sender.outstanding.edge = edge;
-        // A probe of the closed window was refused, so it is retransmitted at once.
+        // A probe of the closed window was refused, so it is retransmitted immediately.
         if let Some((path, piece, end)) =
             self.sender.outstanding.window_probe.filter(|(_, _, end)| *end <= edge)
         {

@@ -146,7 +146,7 @@ impl DataBoard {
         next.payload = rest;
     }
 
-    /// Numbers a unit that is given to a subflow at once.
+    /// Numbers a unit that is assigned to a subflow immediately.
     #[inline]
     pub fn push(&mut self, payload: Payload) -> u64 {
         let number = self.first + self.units.len() as u64;

@@ -154,7 +154,7 @@ struct Handshake {
     opens: bool,
 }
 
-/// What the session sends beside data, and what it tells the user.
+/// Control segments that the session sends, and events for the user.
 #[derive(Clone, Debug)]
 struct Control {
     queue: VecDeque<(PathId, Segment)>,

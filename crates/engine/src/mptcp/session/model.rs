@@ -70,7 +70,8 @@ impl Session {
         blocks
     }
 
-    /// Sends one acknowledgement on `path` at once, which echoes the timestamp of `cause` if there is one.
+    /// Sends one acknowledgement on `path` immediately, which echoes the timestamp of `cause` if there is
+    /// one.
     fn acknowledge(&mut self, now: Time, path: PathId, cause: &Segment, sacks: Sacks) {
         let echo = cause.stamps.map_or(0, |stamps| stamps.value);
         let stamps = self.stamps(now, path).map(|own| Stamps { echo, ..own });

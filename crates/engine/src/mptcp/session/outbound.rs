@@ -15,8 +15,8 @@ use crate::scheduler::{Decision, Reason};
 use crate::transmit_info::{PacketSize, TransmitInfo};
 
 impl Session {
-    /// Writes the next segment to send to `segment`, and overwrites its previous contents. Returns none if
-    /// nothing more may be sent now.
+    /// Writes the next segment to send to `segment`, and overwrites its previous contents. Returns `None`
+    /// if nothing more may be sent now.
     pub fn poll_transmit_into(&mut self, now: Time, segment: &mut Segment) -> Option<TransmitInfo> {
         if let Some((path, next)) = self.control.queue.pop_front() {
             *segment = next;

@@ -22,7 +22,7 @@ pub(super) struct TxConfig {
     pub reordering: Reordering,
     pub reinjection: Reinjection,
     pub probe_interval: Duration,
-    /// Data that a subflow gets as a whole, bytes.
+    /// Bytes that are assigned to a subflow together.
     pub fragment: Option<u64>,
     /// Whether the session follows the model of Chihani and Collange.
     pub modelled: bool,

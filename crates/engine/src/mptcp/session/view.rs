@@ -17,8 +17,9 @@ pub(super) enum Candidate {
 }
 
 impl DataSender {
-    /// The data at a position of the unassigned queue, for a segment on this subflow; none if there is no data. Data that is
-    /// held back gets no number before it is sent, so that what is queued later joins its segment.
+    /// The data at a position of the unassigned queue, for a segment on this subflow, `None` if there is
+    /// no data. Data that is held back gets no number before it is sent, so that data queued later joins
+    /// its segment.
     pub(super) fn segment_for(
         &mut self,
         path: PathId,

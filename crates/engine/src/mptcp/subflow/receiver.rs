@@ -18,7 +18,8 @@ pub struct AckRule {
     pub quick: u32,
     /// The pause.
     pub pause: Duration,
-    /// Most out-of-order ranges that are tracked; a segment that would add another one is not acknowledged.
+    /// Maximum number of tracked out-of-order ranges. A segment that would add another one is not
+    /// acknowledged.
     pub ranges: usize,
 }
 
@@ -127,7 +128,7 @@ impl Receiver {
             self.note_early(seq, end, rule);
             return Position::Early;
         }
-        // RFC 5681, 4.2: acknowledge at once when a segment fills a gap, or a part of it.
+        // RFC 5681, 4.2: acknowledge immediately when a segment fills a gap, or a part of it.
         self.due_now |= !self.early.is_empty();
         self.next = end;
         if let Some(run) = self.early.first_range().filter(|run| run.start <= self.next) {

@@ -99,7 +99,7 @@ impl SentQueue {
         self.first + self.pieces.len() as u64
     }
 
-    /// Maps a unit, which is sent at once as transmission `number`. Returns the number of the piece.
+    /// Maps a unit, which is sent immediately as transmission `number`. Returns the number of the piece.
     pub fn push(
         &mut self,
         unit: u64,

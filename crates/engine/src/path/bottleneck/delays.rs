@@ -63,7 +63,7 @@ impl Ring {
         Some(self.mean(at)? - self.mean(at.checked_sub(STEP)?)?)
     }
 
-    /// The mean delay in interval `at`; none if it has none that counts.
+    /// The mean delay in interval `at`, `None` without valid measurements.
     fn mean(&self, at: u64) -> Option<f64> {
         let interval = self.intervals.get((at % RING) as usize)?;
         (interval.at == at && interval.count > 0 && !interval.spoilt)

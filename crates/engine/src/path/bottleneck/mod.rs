@@ -39,10 +39,10 @@ const STEP: u64 = 3;
 const BLOCK: u64 = 50;
 /// Intervals after the end of a block until it is compared. By then acknowledgements have arrived on slow paths.
 const LATE: u64 = 10;
-/// Least number of intervals of a block in which both paths carried packets.
+/// Minimum number of intervals of a block in which both paths carried packets.
 const LEAST_INTERVALS: u32 = 15;
-/// Standard deviation of the changes below which they tell nothing, nanoseconds: measurements of real links vary by
-/// so much.
+/// Standard deviation of the changes below which they are insignificant, nanoseconds: measurements of
+/// real links vary by this much.
 const LEAST_DEVIATION: f64 = 0.4e6;
 
 /// Compares the forward delays of all pairs of paths.

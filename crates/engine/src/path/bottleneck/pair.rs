@@ -2,7 +2,7 @@
 
 /// Results of blocks that are kept.
 const RESULTS: usize = 5;
-/// Least number of them that decide.
+/// Minimum number of results for a decision.
 const LEAST_RESULTS: usize = 2;
 /// Median of the results from which a bottleneck counts as shared.
 const SHARED: f64 = 0.5;

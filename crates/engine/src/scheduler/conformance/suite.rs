@@ -179,7 +179,7 @@ fn the_delay_aware_are_no_slower_than_the_best_path_when_a_delay_is_off_by_half(
 
 #[test]
 fn batches_per_round_trip_fill_both_paths_through_a_buffer_that_whole_windows_overrun() {
-    // With a whole window per forward delay, the slow path sends 40 chunks ahead: the end of the buffer.
+    // With a full window per forward delay, the slow path sends 40 chunks ahead: the end of the buffer.
     let virtual_paths = [VirtualPath::new(4, 10), VirtualPath::new(20, 100)];
     let finished = |capacity| {
         let plan = PlanOptions { capacity, ..PlanOptions::default() };
@@ -222,8 +222,8 @@ fn steady(
 
 #[test]
 fn batches_per_round_trip_come_near_the_bound_with_less_reordering_than_round_robin() {
-    // 1 Mbit/s and 20 ms beside the slow path (Kuhn et al., 2014), 1500-B packets, windows that together fill
-    // the receive buffer. A fast window of 5 includes a queue on the path.
+    // 1 Mbit/s and 20 ms together with the slow path (Kuhn et al., 2014), 1500-B packets, windows that
+    // together fill the receive buffer. A fast window of 5 includes a queue on the path.
     for (gap_us, millis, buffer, fast_window, slow_window) in [
         (6_000, 100, 30, 3, 27),
         (6_000, 100, 30, 5, 25),
@@ -297,7 +297,7 @@ fn the_forms_of_otias_carry_the_same_data_in_different_places() {
     };
     let [ceil, floor] = [OtiasForm::Ceil, OtiasForm::Floor].map(outcome);
     let first = |o: &Outcome| o.carried(1)[0];
-    // 4 at once, then 4 per 20 ms: at 100 ms after 10, 30, ... 90 ms; with `floor` a round later.
+    // 4 immediately, then 4 per 20 ms: at 100 ms after 10, 30, ... 90 ms; with `floor` a round later.
     assert_eq!((first(&ceil), first(&floor)), (20, 24));
 }
 

@@ -22,7 +22,7 @@ const OFTEN: f64 = 0.01;
 /// in use for longer than it had rested.
 const FIRST_REST: Duration = Duration::from_secs(10);
 const LONGEST_REST: Duration = Duration::from_secs(80);
-/// Most chunks whose path is remembered.
+/// Maximum number of chunks whose path is remembered.
 const CHUNK_LIMIT: usize = 1 << 16;
 
 /// The chunk has not been sent or reported yet.

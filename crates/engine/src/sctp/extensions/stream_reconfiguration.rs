@@ -6,7 +6,8 @@
 //!              requests      one chunk    <---- RE-CONFIG (response) <---
 //! ```
 //!
-//! [`requester`] keeps the requests of this end, [`responder`] the requests of the peer. The association applies the results to its streams. An association that uses none of this allocates nothing.
+//! [`requester`] keeps the requests of this end, [`responder`] the requests of the peer. The association
+//! applies the results to its streams. An association that uses none of this allocates nothing.
 
 pub(crate) mod parameters;
 pub(crate) mod requester;

@@ -161,7 +161,7 @@ impl Sender {
         self.use_sizes(self.outstanding.config.chunk_sizes(mtu));
     }
 
-    /// Cuts chunks for packets of the smallest path, of which another part is reserved now.
+    /// Sizes chunks for the packets of the smallest path, after a change of the reserved part.
     pub fn cut_to_paths(&mut self) {
         if let Some(mtu) = self.paths.iter().map(|path| path.tx.config.mtu).min() {
             self.cut_for(mtu);
