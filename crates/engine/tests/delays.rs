@@ -1,4 +1,4 @@
-//! How long short messages take beside a long one, over a link with a rate, in virtual time.
+//! Delays of short messages that are sent alongside a long one, over a link with a rate, in virtual time.
 
 use ropewalk_base::{Duration, PathId, Rate, Seed, StreamId, Time};
 use ropewalk_engine::Payload;
@@ -87,8 +87,9 @@ impl Host<Packet> for End {
 /// A setting: preset, congestion control, and packets that the queue of the link holds.
 type Setting = (Preset, &'static str, u32);
 
-/// How long the short messages took from `send` to the reader: those before, beside the first long message, and beside the
-/// second. Longest, ms. `scheduler`: with interleaving; none: without, in the order of submission.
+/// Maximum delay of the short messages from `send` to the reader, ms: before the first long message,
+/// during it, and during the second. `scheduler`: with interleaving. `None`: without interleaving, in the
+/// order of submission.
 fn play((preset, congestion, queue): Setting, scheduler: Option<StreamScheduler>) -> [f64; 3] {
     let mut config = Config::preset(preset, vec![PathConfig::default()], 4 << 20);
     config.use_congestion(congestion, CongestionFlavour::Published).expect("a known name");

@@ -204,7 +204,7 @@ pub struct Pair {
     agenda: BTreeMap<(Time, u64), Happening>,
     made: u64,
     books: [Ledger; 2],
-    /// The books do not know of chunks that an end has abandoned, which occupy no room any more.
+    /// The ledgers do not account for chunks that an end has abandoned, which no longer occupy room.
     abandons: [bool; 2],
     /// TSNs start over, which the books do not know.
     pub resets_tsns: bool,
@@ -357,8 +357,8 @@ impl Pair {
         self.log.clear();
     }
 
-    /// Has one small message each way behind it: the first DATA of an association is acknowledged at once (RFC 9260,
-    /// 5.1).
+    /// Exchanges one small message in each direction: the first DATA of an association is acknowledged
+    /// immediately (RFC 9260, 5.1).
     pub fn greet(&mut self) {
         for end in [LEFT, RIGHT] {
             self.send(end, 20);

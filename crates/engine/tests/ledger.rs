@@ -28,7 +28,7 @@ pub struct Ledger {
     first: Option<u32>,
     /// Sizes of the chunks sent so far, by number.
     sizes: BTreeMap<u64, u64>,
-    /// Bytes of the chunks below `known`, all of which were sent.
+    /// Bytes of the chunks below `known`, which were all sent.
     known: (u64, u64),
     edge: u64,
     largest: u64,

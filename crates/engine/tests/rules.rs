@@ -6,7 +6,7 @@ use ropewalk_engine::recovery::LossDetection;
 use ropewalk_engine::sctp::association::{PacketSize, State};
 use ropewalk_engine::sctp::{Association, Chunk, ExtensionChunk, Packet, Transmit};
 
-/// The rule that a packet breaks which has just left `end`; none if it keeps to all.
+/// The rule broken by a packet that has just left `end`, `None` if it obeys all rules.
 pub fn broken(now: Time, end: &Association, transmit: &Transmit) -> Option<&'static str> {
     let packet = &transmit.packet;
     let whole = composition(packet).or_else(|| size(end, transmit));
@@ -85,8 +85,8 @@ fn window(now: Time, end: &Association, transmit: &Transmit) -> Option<&'static 
     (before >= view.cwnd).then_some("6.1, B: nothing new where a whole window is in flight")
 }
 
-/// 6.10: no packet is longer than its path carries, but for what cannot be cut any more (6.9) and what finds out
-/// how much that is.
+/// 6.10: no packet exceeds the MTU of its path, except chunks that can no longer be split (6.9) and
+/// probes of the path MTU.
 fn size(end: &Association, transmit: &Transmit) -> Option<&'static str> {
     let bytes = transmit.packet.wire_len_in(end.config().packet_form) + end.config().lower_header;
     let fits = bytes <= end.path_mtu(transmit.path);

@@ -22,8 +22,8 @@ use super::{IllegalDecision, Schedule};
 ///     chunks: u64,
 /// }
 ///
-/// /// Window in use, in thousandths; whole numbers, so that every machine decides alike.
 /// /// Window in use, in thousandths. Integers give the same result on every machine.
+/// fn load(path: &PathView) -> u64 {
 ///     path.in_flight.saturating_mul(1000) / path.window.max(1)
 /// }
 ///

@@ -41,7 +41,7 @@ const DATAGRAM: usize = 60_000;
 pub enum Op {
     /// DATA chunks whose numbers grow by fixed steps.
     Data(Burst),
-    /// The next DATA chunks in sequence, each a whole message that is next on its stream.
+    /// The next DATA chunks in sequence, each a complete message that is next on its stream.
     InSequence { count: u16, stream: u16, size: u16 },
     /// DATA FRAGMENTs of one chunk.
     PartialChunks { ahead: u32, total: u16, offset: u16, step: u16, size: u16, count: u16 },
@@ -110,11 +110,11 @@ pub struct Victim {
     own: Serial32,
     /// Number of the next request, and of the victim's first one.
     request: Serial32,
-    /// Most that was allocated since the last check.
+    /// Maximum memory allocated since the last check.
     most: usize,
-    /// Most that the user had sent and the peer not acknowledged, bytes.
+    /// Maximum amount that the user had sent and the peer had not acknowledged, bytes.
     sends: usize,
-    /// Allocated before it was made.
+    /// Memory allocated before the association was created.
     before: usize,
     came: u64,
     steps: u64,

@@ -60,7 +60,7 @@ fn repeated_pieces() -> Vec<Op> {
     vec![pieces(2, 3900), pieces(0, 20_000)]
 }
 
-/// Messages of one byte that nobody reads.
+/// Messages of one byte that are never read.
 fn tiny_messages() -> Vec<Op> {
     vec![
         Op::Data(Burst {
@@ -80,7 +80,7 @@ fn heartbeats() -> Vec<Op> {
     vec![Op::Chunks { kind: HEARTBEAT, size: 4, count: 7000 }]
 }
 
-/// Messages and fragments that wait for numbers which are then skipped, one after the other and all at once.
+/// Messages and fragments that wait for numbers which are then skipped, in turn and in one chunk.
 fn all_skipped() -> Vec<Op> {
     let skip = |ahead, listed, count| Op::Forward {
         ahead,
@@ -105,7 +105,7 @@ fn all_skipped() -> Vec<Op> {
     ]
 }
 
-/// Streams that are reset one by one, all at once, again and again, and with much that waits on them.
+/// Streams that are reset one by one, all in one request, repeatedly, and with much data waiting on them.
 fn resets() -> Vec<Op> {
     let reset = |kind, ahead, listed, count, repeat| Op::ReConfig {
         kind,

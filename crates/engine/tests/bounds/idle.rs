@@ -3,7 +3,7 @@
 use crate::association::{live, pair};
 use crate::{Measuring, allocated};
 
-/// So many that what the test runner allocates meanwhile in its own threads is nothing beside them.
+/// Number of pairs. Large enough that concurrent allocations of the test runner's threads do not matter.
 const PAIRS: usize = 500;
 
 /// Bytes of the engine's part of an idle association, of the 20 KiB that a sealed one may take in all.

@@ -66,9 +66,9 @@ pub struct Bound {
 }
 
 impl Bound {
-    /// Beside twice the receive buffer, bytes.
+    /// Allowance in addition to twice the receive buffer, bytes.
     const FIXED: usize = 64 << 10;
-    /// Steps beside those for the bytes that came.
+    /// Allowance in addition to the steps for the received bytes.
     const FIXED_STEPS: u64 = 10_000;
 
     /// Whether so much memory, after so many bytes and steps, is too much.

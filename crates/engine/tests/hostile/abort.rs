@@ -41,7 +41,7 @@ fn an_abort_counts_under_our_tag_without_t_and_under_the_peers_with_t_and_is_nev
     send_to(&mut end, Time::ZERO, 0, &datagram(tag, &[abort(0)]));
     let told = CloseReason::AbortedByPeer(AbortCause::Unspecified);
     assert_eq!(*end.state(), State::Ended(told));
-    // Out of the blue it is met with silence, whatever is beside it.
+    // Without an association there is no answer, whatever the other chunks of the packet are.
     for t in [0, 1] {
         for tag in [0, 9] {
             let lone = datagram(tag, &[abort(t)]);

@@ -134,7 +134,7 @@ fn a_cookie_that_comes_again_is_acknowledged_in_every_state_that_is_up_and_moves
         let news = victim.pair.events[RIGHT].iter().filter(|(_, e)| *e == Event::Connected);
         assert_eq!(news.count(), 1, "{state}");
     }
-    // To the end that sent it, it is somebody else's.
+    // The end that sent the COOKIE ECHO did not make the cookie.
     let (mut victim, echo) = in_state("Established");
     let before = victim.all(LEFT);
     assert_eq!(victim.take(LEFT, 0, &echo), []);

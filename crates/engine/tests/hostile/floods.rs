@@ -1,4 +1,4 @@
-//! Packets that come back, come again, come in any order, and clocks that jump.
+//! Packets that are returned, repeated or reordered, and clocks that jump.
 
 use bytes::Bytes;
 use ropewalk_base::{Duration, PathId, Rng, Seed, Time};

@@ -206,7 +206,7 @@ fn ack(tag: u32, parameters: &[u8]) -> Vec<u8> {
 fn an_init_ack_counts_once_and_only_where_it_is_awaited() {
     let cookie = parameter(7, &[5; 100]);
     let good = ack(TAG, &cookie);
-    // Nobody waits for one.
+    // This end does not wait for an INIT ACK.
     let mut victim = Victim::up(1);
     let before = victim.all(RIGHT);
     assert_eq!(victim.hit(RIGHT, std::slice::from_ref(&good)), []);

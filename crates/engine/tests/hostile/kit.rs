@@ -156,7 +156,7 @@ impl Victim {
         self.pair.ends[1 - end].peer_initial_tsn().expect("it is up")
     }
 
-    /// A datagram comes on a path; what is answered at once.
+    /// Handles a datagram on a path. Returns the immediate answers.
     pub fn take(&mut self, end: usize, path: usize, bytes: &Bytes) -> Vec<Packet> {
         let before = self.pair.log.len();
         if let Ok(packet) = read(bytes) {

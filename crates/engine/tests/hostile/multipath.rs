@@ -104,7 +104,7 @@ fn a_peer_that_acknowledges_one_path_only_does_not_make_the_other_send_for_ever(
     assert!(sent < 300, "{sent} packets for 60 chunks");
 }
 
-/// How many chunks count as lost after SACKs of these gaps, each of which claims to answer so many packets.
+/// Number of chunks that count as lost after SACKs with these gaps, each with this count of packets.
 fn lost_after(reports: &[(u16, u8)]) -> u64 {
     let mut settings = as_published(2, 1 << 17);
     settings.initial_window = Some(100_000);

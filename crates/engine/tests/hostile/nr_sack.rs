@@ -31,7 +31,7 @@ pub fn nr_sack(
     chunk(0x10, 0, &body)
 }
 
-/// The left end with so many chunks on their way, none of which arrives; the TSN before the first.
+/// The left end with `count` chunks in flight, none of them delivered, and the TSN before the first.
 fn sending(count: usize) -> (Victim, Serial32) {
     let settings = Config {
         initial_window: Some(1 << 17),
@@ -177,8 +177,8 @@ fn keep_promises(
     (cumulative, offsets.map(|offset| (offset, offset)).collect())
 }
 
-/// Random reports about thirty chunks. A peer of every second case keeps its promises. Whatever the reports say, an end that
-/// is still up in the end, and is told of all, is done.
+/// Random reports about thirty chunks. In every second case the peer keeps its promises. Whatever the
+/// reports say, an end that is still up after them and then gets all data acknowledged is flushed.
 #[test]
 fn random_reports_break_nothing() {
     let (mut aborted, mut finished) = (0, 0);

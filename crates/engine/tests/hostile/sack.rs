@@ -10,7 +10,7 @@ use crate::driver::{FULL, Fate, LEFT, Pair, RIGHT, ms};
 
 const WINDOW: u32 = 1 << 18;
 
-/// The left end with so many chunks on their way, none of which arrives; the TSN before the first.
+/// The left end with `count` chunks in flight, none of them delivered, and the TSN before the first.
 fn sending(count: usize) -> (Victim, Serial32) {
     let settings = Config { initial_window: Some(1 << 17), max_burst: 0, ..live(1, 1 << 18) };
     let mut victim = Victim::of(Pair::up(&settings, &[10]));

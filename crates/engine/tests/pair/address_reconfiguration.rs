@@ -40,7 +40,7 @@ impl Pair {
         self.drain(end);
     }
 
-    /// The end stops using the address at once.
+    /// The end stops using the address immediately.
     fn remove(&mut self, end: usize, path: usize) {
         self.ends[end].remove_address(address_of(path)).expect("it may be removed");
         self.ends[end].retire_path(self.now, PathId::from_index(path));
@@ -258,7 +258,7 @@ fn both_ends_change_their_addresses_at_the_same_time() {
 #[test]
 fn requests_share_a_chunk_and_their_order_is_kept() {
     let mut pair = up(2);
-    // The first is sent at once; the others wait for its answer.
+    // The first is sent immediately; the others wait for its answer.
     pair.add(LEFT, 2);
     pair.add(LEFT, 3);
     pair.ends[LEFT].request_primary(address_of(3)).expect("it may be asked");

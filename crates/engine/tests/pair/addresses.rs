@@ -1,5 +1,5 @@
-//! Which addresses a peer has (RFC 9260, 5.1.2, 5.2.1, 5.2.2), ports on which nobody listens (8.4), and numbers
-//! that nobody can guess (5.3.1).
+//! The addresses of a peer (RFC 9260, 5.1.2, 5.2.1, 5.2.2), ports without a listener (8.4), and
+//! unguessable numbers (5.3.1).
 
 use core::net::IpAddr;
 
@@ -228,7 +228,7 @@ fn an_init_to_a_port_on_which_nobody_listens_is_answered_with_an_abort() {
     silent(&mut listener, Packet { tag: 5, ..packet.clone() });
     silent(&mut listener, Packet::of(7, Chunk::Abort { reflected: false, causes: Vec::new() }));
     silent(&mut listener, Packet::of(7, Chunk::CookieEcho(vec![0; 88].into())));
-    // A cookie that was made while somebody listened.
+    // A cookie that was made while a listener existed.
     let mut client = connect(live(1, &[]), Seed::root(4));
     let Answer::Reply(answer) = listener.handle(Time::ZERO, HOME, &mut first(&mut client)) else {
         panic!("no INIT ACK")

@@ -373,7 +373,7 @@ fn a_restart_and_a_collision_have_keys_of_their_own() {
     }
     pair.run_for(Duration::from_secs(2));
     assert_eq!((pair.read_bytes(LEFT), pair.read_bytes(RIGHT)), (4000, 7000));
-    // Both ends open at once.
+    // Both ends open the association simultaneously.
     let mut pair = Pair::with(&settings, &settings, &[10, 20], [in_turn(), in_turn()]);
     for (end, seed) in [(LEFT, 1), (RIGHT, 2)] {
         let one = Association::connect(settings.clone(), in_turn(), Seed::root(seed), pair.now);

@@ -163,8 +163,8 @@ fn each_policy_sends_lost_chunks_where_it_says() {
 /// A SACK: how many chunks it acknowledges cumulatively, gaps, and the packets that DAC tells.
 type Report = (u32, &'static [(u16, u16)], u8);
 
-/// Sends ten chunks on one path, of which nothing arrives, takes the SACKs given, and tells how
-/// many chunks then count as lost.
+/// Sends ten chunks on one path, all of which are lost, and handles these SACKs. Returns how many chunks
+/// then count as lost.
 fn retransmitted_after(sacks: &[Report]) -> u64 {
     let mut settings = ample(2);
     settings.initial_window = Some(100_000);

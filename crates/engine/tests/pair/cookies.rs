@@ -186,7 +186,7 @@ pub fn until_the_cookie_is_acknowledged_chunks_that_are_not_known_are_not_report
     let unknown = || Chunk::Unknown(Bytes::from_static(&[0xff, 0, 0, 5, 9]));
     client.handle_datagram(Time::ZERO, PathId(0), Packet::of(tag, unknown()));
     assert_eq!(sent(&mut client, Time::ZERO).len(), 0);
-    // Beside the COOKIE ACK they are.
+    // Together with the COOKIE ACK they are.
     let mut packet = Packet::of(tag, Chunk::CookieAck);
     packet.chunks.push(unknown());
     client.handle_datagram(Time::ZERO, PathId(0), packet);

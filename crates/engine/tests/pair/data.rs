@@ -131,7 +131,7 @@ pub fn very_many_small_messages_wait_for_one_hole_and_none_is_forgotten() {
         pair.queue(LEFT, 0, Payload::Length(4), false);
     }
     pair.drain(LEFT);
-    // No more than half of the stream's numbers, which wrap at 65 536, are ever out at once.
+    // At most half of the stream's numbers, which wrap at 65 536, are outstanding at any time.
     let sent: usize = pair.log.iter().map(|s| s.data().count()).sum();
     assert_eq!(sent, 32_767);
     pair.run_for(ms(20_000));
@@ -168,7 +168,8 @@ fn little_waits_unsent_where_that_is_asked_for_and_the_path_is_nearly_as_busy() 
         pair.read_bytes(RIGHT)
     };
     let (limited, free) = (bytes_read(Some(8000)), bytes_read(None));
-    // Who looks once in a millisecond is late when a whole window is acknowledged at once.
+    // The application checks once per millisecond, so it is late when a full window is acknowledged by
+    // one SACK.
     assert!(limited > free * 8 / 10, "{limited} bytes instead of {free}");
 }
 

@@ -19,8 +19,8 @@ fn packets_at(pair: &Pair) -> Vec<usize> {
 
 #[test]
 pub fn after_a_timeout_one_packet_is_on_its_way_until_something_is_acknowledged() {
-    // Chunks of which two do not fit into a packet, though one leaves room in a window of one full chunk; and some
-    // that share packets.
+    // With 1000 and 900 bytes, two chunks do not fit into a packet, but the first leaves room in a window
+    // of one full chunk. With 100 bytes, chunks share packets.
     for size in [1000, 900, 100] {
         let mut pair = Pair::up(&config(1, 1 << 20), &[10]);
         pair.greet();

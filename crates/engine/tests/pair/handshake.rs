@@ -272,7 +272,7 @@ pub fn a_refused_init_goes_to_the_next_address_at_once_and_all_refusals_end_the_
     // A copy of the message changes nothing, and neither does one about an address without an INIT so far.
     refuse(&mut pair, 6, 0);
     refuse(&mut pair, 7, 9);
-    // T1 goes on from the address that has not refused.
+    // T1 continues with the address that has not refused.
     pair.run_until(at_ms(1020));
     let tries: Vec<_> =
         pair.log.iter().map(|sent| (sent.at.as_nanos() / 1_000_000, sent.path)).collect();

@@ -10,8 +10,8 @@ use ropewalk_engine::sctp::{
 
 use crate::driver::{Fate, LEFT, Pair, RIGHT, config, ms};
 
-/// A pair that is up, with data on its way that nobody acknowledges; the tags of packets to the
-/// left and to the right, and the first unacknowledged TSN.
+/// A pair that is up, with unacknowledged data in flight; the tags of packets to the left and to the
+/// right, and the first unacknowledged TSN.
 fn outstanding() -> (Pair, [u32; 2], Serial32) {
     let mut pair = Pair::up(&config(2, 1 << 18), &[10, 30]);
     pair.send_full(LEFT, 2);
@@ -182,7 +182,8 @@ pub fn a_full_buffer_that_gives_up_a_chunk_delivers_it_when_it_comes_again() {
     pair.run_for(ms(500));
     let first = pair.log[0].data().next().expect("data").tsn.plus(1);
     let tag = pair.log[0].packet.tag;
-    // Four wait for the first; it comes without room; what was given up for it comes again.
+    // Four chunks wait for the first, which arrives while there is no room. Then the chunk that was
+    // dropped for it is repeated.
     for (ahead, ssn) in [(1, 2), (2, 3), (3, 4), (4, 5), (0, 1), (4, 5), (5, 6)] {
         let chunk = data(first.plus(ahead), ssn, DataFlags::WHOLE, 1000);
         pair.inject(RIGHT, 0, Packet::of(tag, Chunk::Data(chunk)));

@@ -115,7 +115,8 @@ fn a_sender_whose_send_buffer_has_refused_a_message_asks_for_a_sack() {
             assert_eq!(refused, Err(SendError::Full));
         }
         pair.drain(LEFT);
-        // The receiver acknowledges two packets at once, and the third after 200 ms unless it is asked.
+        // The receiver acknowledges two packets immediately, and the third after 200 ms unless the sender
+        // requests it.
         pair.run_for(ms(25));
         assert_eq!(asks(&pair), [false, false, full]);
         assert_eq!(pair.ends[LEFT].is_flushed(), full);

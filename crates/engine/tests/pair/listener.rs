@@ -60,7 +60,8 @@ fn accepted(config: &Config) -> (Association, Association, Packet) {
     (client, server, echo)
 }
 
-/// A whole life: data both ways over two paths, one of which loses every seventh packet, then the end.
+/// A complete association: data in both directions over two paths, where one path loses every seventh
+/// packet, then the shutdown.
 fn life(through_bytes: bool) -> Pair {
     let mut settings = config(2, 1 << 17);
     settings.negotiation = Negotiation::Listed(Extensions::DELAY);

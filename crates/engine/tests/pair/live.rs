@@ -133,7 +133,7 @@ fn an_unconfirmed_path_carries_neither_data_nor_sacks_nor_errors() {
     assert!(pair.count(RIGHT, "ERROR") == 1 && pair.ends[LEFT].is_flushed());
 }
 
-/// Most packets with data that leave within a millisecond, once the paths are known.
+/// Maximum number of packets with data that leave within a millisecond, once the paths are known.
 fn largest_burst(settings: &Config) -> usize {
     let mut pair = Pair::up(settings, &[50, 50]);
     for _ in 0..60 {

@@ -347,7 +347,7 @@ fn pieces_may_overlap_and_come_in_any_order() {
     let mut pair = pair(&live(1), &[10], &wires);
     let first = pair.ends[RIGHT].peer_initial_tsn().expect("known");
     let tag = pair.ends[RIGHT].tags().0;
-    // Cut at 400 the first time, of which the first half was lost, and at 600 the second time.
+    // Cut at 400 the first time, and the first half was lost; cut at 600 the second time.
     for make in [piece(0, 400, 600, 1_000), piece(0, 600, 400, 1_000), piece(0, 0, 600, 1_000)] {
         assert_eq!(pair.read_bytes(RIGHT), 0);
         pair.inject(RIGHT, 0, Packet { tag, ..make(first) });

@@ -126,7 +126,8 @@ fn filled(chunks: u64, buffer: u64) -> Pair {
     pair
 }
 
-/// A buffer of promised chunks, all of which wait for the first one, and what makes a copy of it with a TSN so far ahead.
+/// A buffer of promised chunks that all wait for the first one, and a function that returns a copy of it
+/// with a TSN that many ahead.
 fn full_of_promises() -> (Pair, impl Fn(u16) -> Packet) {
     let mut pair = filled(21, 30 * CHUNK);
     assert_eq!(last_report(&pair), [vec![], vec![(2, 21)]]);
@@ -232,7 +233,7 @@ fn of_a_reneging_peer_only_renegable_chunks_are_sent_again() {
     let first = pair.log.iter().find_map(|sent| sent.data().next()).expect("data").tsn;
     let (before, tag) = (first.0.wrapping_sub(1), pair.ends[LEFT].tags().0);
     pair.inject(LEFT, 0, Packet::of(tag, report(before, 1, &[(2, 3)], &[(5, 7)])));
-    // Chunk 3 is missing all at once: nothing renegable is there any more.
+    // Chunk 3 is suddenly missing: nothing renegable is left.
     pair.log.clear();
     for cumulative in [2, 3, 4, 8, 9] {
         pair.inject(LEFT, 0, Packet::of(tag, report(before, cumulative, &[], &[])));

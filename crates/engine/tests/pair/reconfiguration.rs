@@ -354,7 +354,7 @@ fn a_reset_of_the_association_that_is_denied_changes_nothing() {
 
 #[test]
 fn the_peer_resets_its_streams_when_it_is_asked_to() {
-    // It is asked for the reset, so that this end need not accept other requests.
+    // The peer resets them at this end's request, so this end need not accept requests.
     let left = Config { accepted_requests: AcceptedRequests::default(), ..settings() };
     let schedulers = [crate::driver::in_turn(), crate::driver::in_turn()];
     let mut pair = Pair::with(&left, &settings(), &[10, 10], schedulers);

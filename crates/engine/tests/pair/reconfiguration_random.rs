@@ -1,5 +1,5 @@
-//! Stream reconfiguration (RFC 6525) beside random traffic over lossy paths: no message is lost, repeated or on the wrong
-//! side of a reset.
+//! Stream reconfiguration (RFC 6525) during random traffic over lossy paths: no message is lost, repeated
+//! or on the wrong side of a reset.
 
 use std::collections::BTreeMap;
 
@@ -46,7 +46,7 @@ fn label_of(payload: &Payload) -> Label {
     (word(0) as u16, word(1), word(2))
 }
 
-/// What `end` has read agrees with what the peer sent and with the resets it was told of.
+/// Checks that the messages `end` has read agree with those the peer sent and with the announced resets.
 fn check_delivery(pair: &Pair, end: usize, sender: &Sender, what: &str) {
     let mut read: Vec<Label> = pair.read[end].iter().map(|one| label_of(&one.payload)).collect();
     let ordered = pair.read[end].iter().filter(|one| !one.unordered);

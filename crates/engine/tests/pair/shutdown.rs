@@ -108,8 +108,8 @@ pub fn a_peer_that_has_much_to_flush_is_waited_for() {
     }
 }
 
-/// RFC 9260, 9.2: each packet with DATA is answered with a SHUTDOWN at once, and with a SACK as well if there are gaps or
-/// duplicates. One packet holds both.
+/// RFC 9260, 9.2: each packet with DATA is answered immediately with a SHUTDOWN, and with a SACK as well
+/// if there are gaps or duplicates. One packet holds both.
 #[test]
 pub fn data_in_shutdown_sent_is_answered_by_one_packet_with_shutdown_and_sack() {
     for case in 0..100 {

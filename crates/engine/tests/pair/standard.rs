@@ -90,7 +90,7 @@ fn a_standard_peer_gets_a_sack_for_every_second_packet_of_a_batch() {
         let mut pair = beside(preset, &[10]);
         let packets = (0..10).map(|ahead| data(&pair, ahead, DataFlags::WHOLE)).collect();
         let sacks = batch(&mut pair, packets);
-        // 5.1: the first one at once.
+        // 5.1: the first one immediately.
         let expected = [(1, 0, 0), (3, 0, 0), (5, 0, 0), (7, 0, 0), (9, 0, 0)];
         assert_eq!(sacks, expected, "{preset:?}");
         // The tenth is not forgotten.
@@ -300,7 +300,7 @@ fn the_profile_of_the_rfc_times_out_after_a_second_and_repairs_by_three_reports(
     let times = pair.data_times(RIGHT);
     assert_eq!(times.len(), 2, "no probe of the tail before RTO.Min: {times:?}");
     assert_eq!(times[1].since(times[0]), ms(1000));
-    // A loss in the midst of a flight: sent again when the third report has come.
+    // A loss in the middle of a flight: retransmitted after the third report.
     let mut pair = beside(Preset::LiveRfc9260, &[10]);
     let mut lost = false;
     pair.script(move |sent| {

@@ -1,4 +1,5 @@
-//! Addresses that a translator (NAT) hides: the peer is told of the source of the packet (RFC 5061, 4.2.1, 4.2.2, 4.2.4).
+//! Addresses behind a translator (NAT): the peer uses the source address of the packet (RFC 5061, 4.2.1,
+//! 4.2.2, 4.2.4).
 
 use std::net::IpAddr;
 

@@ -21,7 +21,7 @@ fn read_after(pair: &Pair, begun: ropewalk_base::Time, salt: u32) -> Option<u64>
     Some(pair.read_at[RIGHT][at].since(begun).as_nanos() / 1_000_000)
 }
 
-/// Two paths, the windows of which are full, with a long queue.
+/// Two paths with full windows and a long queue.
 fn busy(delays: &[u64]) -> Pair {
     let settings = Config { initial_window: Some(10 * 1468), ..config(delays.len(), 1 << 20) };
     let mut pair = Pair::up(&settings, delays);

@@ -210,8 +210,8 @@ pub fn the_receive_buffer_never_holds_more_than_it_may() {
     }
 }
 
-/// Ten chunks on their way, none of which arrives; the tag of packets to the left and the TSN
-/// before the first.
+/// Ten chunks in flight, none of them delivered; the tag of packets to the left and the TSN before the
+/// first.
 fn ten_on_their_way() -> (Pair, u32, u32) {
     let mut settings = config(2, 1 << 20);
     settings.initial_window = Some(100_000);
@@ -288,7 +288,7 @@ fn read_after_five_that_were_late(headroom: u32) -> usize {
     pair.run_for(ms(500));
     let sent = pair.log.iter().find_map(|sent| sent.data().next().cloned()).expect("it left");
     let (first, tag) = (sent.tsn, pair.ends[RIGHT].tags().0);
-    // The messages are ordered, so none leaves the buffer before the first chunk has come.
+    // The messages are ordered, so none leaves the buffer before the first chunk has arrived.
     for at in (6..=5 + chunks as u16).chain(1..=5) {
         let mut data = sent.clone();
         (data.tsn, data.ssn) = (first.plus(at.into()), sent.ssn.plus(at));

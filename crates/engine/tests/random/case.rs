@@ -65,7 +65,7 @@ pub struct Knobs {
     pub stream_scheduler: StreamScheduler,
     /// Whether each end reports what it will not drop as non-renegable.
     pub nr_sack: (bool, bool),
-    /// Send buffer, bytes; none: the preset's.
+    /// Send buffer, bytes. `None`: the preset's.
     pub send_buffer: Option<u64>,
 }
 
@@ -74,7 +74,7 @@ pub struct Knobs {
 pub struct Load {
     /// Bytes to send, there and back.
     pub bytes: (u64, u64),
-    /// Least and greatest message, bytes.
+    /// Minimum and maximum message length, bytes.
     pub message: (u32, u32),
     /// Real bytes, or lengths alone.
     pub real: bool,
@@ -82,7 +82,7 @@ pub struct Load {
     pub unordered: f64,
     /// Between two messages, microseconds; 0: as fast as they are taken.
     pub every: u64,
-    /// The reader looks only so often, milliseconds; 0: at once.
+    /// Interval at which the reader reads, milliseconds; 0: immediately.
     pub reads_every: u64,
     /// Both ends send an INIT.
     pub collide: bool,

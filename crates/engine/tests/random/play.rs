@@ -73,7 +73,7 @@ fn config(case: &Case) -> Config {
     config.interleaving = knobs.interleaving;
     config.stream_scheduler = knobs.stream_scheduler;
     config.send_buffer = knobs.send_buffer.unwrap_or(config.send_buffer);
-    // Nobody gives up: the network heals.
+    // Neither end gives up: the network heals.
     config.association_max_retrans = 10_000;
     config.max_init_retransmits = 10_000;
     config

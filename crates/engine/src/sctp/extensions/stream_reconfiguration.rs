@@ -23,7 +23,8 @@ use self::responder::Responder;
 /// Maximum number of streams in one request. Both requests of a chunk then fit into the smallest packet
 /// that this implementation sends.
 pub const LISTED_LIMIT: usize = 256;
-/// Most events that wait for the user. Further requests of the peer are not performed until the user has read some.
+/// Maximum number of unread events. Further requests of the peer are not performed until the user has
+/// read some.
 const EVENTS_LIMIT: usize = 16;
 
 /// Maximum number of streams in a request of the peer.
