@@ -10,7 +10,7 @@ pub enum ErrorCause {
     InvalidStream(StreamId),
     /// Missing Mandatory Parameter (2): the types.
     MissingParameters(Vec<u16>),
-    /// Stale Cookie (3): by how many microseconds.
+    /// Stale Cookie (3): its staleness in microseconds.
     StaleCookie(u32),
     /// Out of resource (4).
     OutOfResource,
@@ -20,7 +20,7 @@ pub enum ErrorCause {
     UnrecognisedChunk(Bytes),
     /// Invalid Mandatory Parameter (7).
     InvalidParameter,
-    /// Unrecognized Parameters of an INIT ACK (8), whole.
+    /// Unrecognized Parameters of an INIT ACK (8), complete with headers.
     UnrecognisedParameters(Bytes),
     /// No User Data (9): the TSN of the DATA chunk.
     NoUserData(Serial32),
@@ -71,7 +71,7 @@ pub enum AbortCause {
 }
 
 impl AbortCause {
-    /// Its code (RFC 9260, 3.3.10); 0 if it has none.
+    /// Cause code (RFC 9260, 3.3.10), 0 without one.
     pub const fn code(self) -> u16 {
         match self {
             Self::OutOfResource => 4,

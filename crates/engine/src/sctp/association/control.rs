@@ -1,4 +1,4 @@
-//! Control chunks that wait to be sent.
+//! The queue of control chunks to send.
 
 use std::collections::VecDeque;
 
@@ -21,8 +21,8 @@ type Entry = (PathId, u32, Chunk);
 
 /// The queue of control chunks.
 ///
-/// RFC 9260, 12.4: one packet is answered by one packet at most, not counting DATA and SACKs. So no packet can
-/// cause a burst of replies.
+/// RFC 9260, 12.4: a packet is answered by at most one packet, not counting DATA and SACKs. So no packet
+/// can cause a burst of replies.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ControlQueue {
     queue: VecDeque<Entry>,
@@ -99,8 +99,8 @@ impl ControlQueue {
         self.push(path, tag, chunk);
     }
 
-    /// Bundles the next chunks for one path into a packet. `room` is what a packet on a path holds. RFC 9260,
-    /// 6.10: INIT, INIT ACK and SHUTDOWN COMPLETE MUST NOT be bundled with other chunks.
+    /// Bundles the next chunks for one path into a packet. `room` returns the capacity of a packet on a
+    /// path. RFC 9260, 6.10: INIT, INIT ACK and SHUTDOWN COMPLETE MUST NOT be bundled with other chunks.
     #[cold]
     pub fn fill(
         &mut self,

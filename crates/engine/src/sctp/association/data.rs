@@ -13,11 +13,11 @@ use crate::sctp::rx::{DataOutcome, DataSummary};
 #[derive(Clone, Copy, Default)]
 pub(super) struct Reports(u8);
 
-/// Most ERROR chunks in response to one packet.
+/// Maximum number of ERROR chunks in response to one packet.
 const REPORTS_LIMIT: u8 = 4;
 
 impl Reports {
-    /// Whether one more ERROR may answer the packet; counts it if so.
+    /// Whether another ERROR may answer the packet; if so, counts it.
     pub const fn may_report(&mut self) -> bool {
         let may = self.0 < REPORTS_LIMIT;
         self.0 += may as u8;
@@ -86,7 +86,7 @@ impl Association {
         }
     }
 
-    /// How a packet with DATA is named to its sender.
+    /// How a SACK identifies a packet with DATA to its sender.
     #[inline]
     fn echoed(&self, stamp: Option<DelayStamp>, summary: DataSummary) -> Option<Echoed> {
         match (stamp, self.config.packet_form) {

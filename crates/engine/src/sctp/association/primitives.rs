@@ -15,12 +15,12 @@ pub struct Parameters {
     /// Association.Max.Retrans. RFC 9260, 8.2: if it exceeds the sum of Path.Max.Retrans over all paths, the
     /// association may still count as alive when all paths are inactive.
     pub association_max_retrans: u32,
-    /// Path.Max.Retrans of the paths without a value of their own ([`Association::set_path_max_retrans`]),
-    /// and the number of errors after which a path is potentially failed.
+    /// Path.Max.Retrans of the paths without their own value ([`Association::set_path_max_retrans`]), and
+    /// the number of errors after which a path is potentially failed.
     pub failure: FailureLimits,
     /// Max.Init.Retransmits.
     pub max_init_retransmits: u32,
-    /// HB.interval of the paths without a value of their own ([`Association::set_heartbeats`]).
+    /// HB.interval of the paths without their own value ([`Association::set_heartbeats`]).
     pub heartbeat_interval: Duration,
     /// HB.Max.Burst; 0: no limit.
     pub heartbeat_burst: u32,
@@ -228,7 +228,8 @@ impl Association {
         self.sender.paths[path.index()].tx.config.failure(self.config.failure)
     }
 
-    /// Whether the send buffer has room. If not, [`Event::Writable`](super::Event::Writable) tells when it has room again.
+    /// Whether the send buffer has room. If not, [`Event::Writable`](super::Event::Writable) is emitted
+    /// when it has room again.
     pub fn await_room(&mut self) -> bool {
         let has_room = self.send_room() > 0;
         self.sender.outstanding.was_full |= !has_room;
@@ -259,7 +260,7 @@ impl Association {
     }
 }
 
-/// A number of errors of one path. So many do not occur.
+/// Limits a path's number of errors to 16 bits. Larger numbers do not occur.
 fn bounded(errors: u32) -> u16 {
     u16::try_from(errors).unwrap_or(u16::MAX)
 }

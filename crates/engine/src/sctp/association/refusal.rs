@@ -1,4 +1,4 @@
-//! Refused INITs: the host at an address says that nothing receives SCTP there (RFC 9260, 10).
+//! Refused INITs: the host at an address reports that it does not receive SCTP (RFC 9260, 10).
 
 use ropewalk_base::{PathId, Time};
 
@@ -25,7 +25,7 @@ impl Association {
             self.close(CloseReason::Refused);
             return;
         };
-        // As a first attempt: the timeouts of other addresses say nothing about this one.
+        // Like a first attempt: the timeouts of other addresses do not apply to this one.
         t1.at = now + self.config.rto.initial;
         self.push_init(PathId::from_index(next));
     }

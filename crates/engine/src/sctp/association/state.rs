@@ -27,7 +27,7 @@ pub enum CloseReason {
     NoAnswer,
     /// Every address of the peer refused the INIT: nothing receives SCTP there.
     Refused,
-    /// The peer rejected every cookie as stale, although each asked for a longer life.
+    /// The peer rejected every cookie as stale, although each INIT requested a longer life.
     StaleCookie,
     /// The peer stopped answering (Association.Max.Retrans).
     Unreachable,
@@ -53,7 +53,7 @@ impl core::fmt::Display for CloseReason {
 
 impl core::error::Error for CloseReason {}
 
-/// State of an association. The discriminant is a byte of its own, because the state is read several times
+/// State of an association. The discriminant is a separate byte, because the state is read several times
 /// per packet.
 #[derive(Clone, PartialEq, Debug)]
 #[repr(u8)]

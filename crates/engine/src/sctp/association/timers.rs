@@ -1,4 +1,4 @@
-//! Timers and deadlines, and what the sender reports after an input.
+//! Timers and deadlines, and the sender's reports after an input.
 
 use ropewalk_base::{PathId, Time};
 
@@ -8,11 +8,11 @@ use crate::path::PathStatus;
 use crate::sctp::tx::{PathReports, T3Expiry};
 
 impl Association {
-    /// When [`Association::handle_timeout`] must be called at the latest.
+    /// Latest time at which [`Association::handle_timeout`] must be called.
     #[inline]
     pub fn next_deadline(&self) -> Option<Time> {
         let mut next = self.sender.deadline().min(self.control.heartbeats.deadline());
-        // Without a branch per timer, because it is called after every input.
+        // Branch-free, because it is called after every input.
         let mut consider = |at: Option<Time>| next = next.min(at.unwrap_or(Time::FAR_FUTURE));
         consider(self.receiver.acks.deadline());
         consider(self.sender.wait_until);
@@ -151,7 +151,7 @@ impl Association {
         self.push_event(Event::PathChanged(id, self.path_status(id)));
     }
 
-    /// Acts on what the sender has found out about the paths.
+    /// Acts on path changes that the sender has detected.
     #[inline]
     pub(super) fn follow_reports(&mut self, now: Time) {
         let reports = self.sender.take_reports();
