@@ -1,5 +1,5 @@
-//! Chunks of the extensions, which are rare or unused in an association. They are encoded and decoded whether
-//! or not they were negotiated; the association treats those not negotiated like unknown types.
+//! Chunks of the extensions, which are rare or unused in an association. They are encoded and decoded
+//! whether or not they were negotiated. The association treats those not negotiated like unknown types.
 
 use bytes::Bytes;
 use ropewalk_base::{Serial16, Serial32, StreamId, Time};
@@ -32,10 +32,10 @@ pub enum ExtensionChunk {
     Ecne(Serial32),
     /// CWR: the TSN up to which the window has been reduced.
     Cwr(Serial32),
-    /// MARK COUNT, an extension of this project: what a path has delivered marked.
+    /// MARK COUNT, an extension of this project: marked data that a path has delivered.
     MarkCount(MarkCount),
-    /// HEARTBEAT or HEARTBEAT ACK with more than the one parameter that RFC 9260 defines. Not an extension,
-    /// but as rare.
+    /// HEARTBEAT or HEARTBEAT ACK with parameters other than the one that RFC 9260 defines. Not an
+    /// extension, but as rare.
     Heartbeat {
         /// Whether this is a HEARTBEAT ACK.
         answer: bool,
@@ -85,7 +85,7 @@ pub struct ForwardTsn {
 }
 
 impl ForwardTsn {
-    /// Bytes of a chunk without streams.
+    /// Length of a chunk without streams, bytes.
     pub const LEAST_LEN: u32 = 8;
 }
 
@@ -118,13 +118,13 @@ pub struct Auth {
     pub hmac: u16,
     /// Message authentication code.
     pub code: Bytes,
-    /// What the code covers.
+    /// The bytes that the code covers.
     #[doc(hidden)]
     pub covered: Covered,
 }
 
-/// The bytes that a message authentication code covers, as they are on the wire: the AUTH chunk and all after it. They follow
-/// from the rest of the packet and are no part of the chunk's value.
+/// The bytes that a message authentication code covers, as on the wire: the AUTH chunk and everything
+/// after it. They are derived from the rest of the packet and are not part of the chunk's value.
 #[derive(Clone, Debug, Default)]
 pub struct Covered(pub Bytes);
 
@@ -168,11 +168,11 @@ impl DataFragment {
         Data::HEADER + if data.is_interleaved() { 8 } else { 4 }
     }
 
-    /// `size` bytes of `data` from `offset` on.
+    /// `size` bytes of `data`, starting at `offset`.
     pub fn of(data: &Data, offset: u16, size: u32) -> Self {
         let payload = data.payload.slice(u32::from(offset), size);
         let total = data.payload.len() as u16;
-        // As decoded from a packet, which does not contain the time of sending.
+        // As decoded from a packet, which does not contain the time of transmission.
         let part = Data { payload, first_sent: Time::ZERO, ..data.clone() };
         Self { part, offset, total }
     }

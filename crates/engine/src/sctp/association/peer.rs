@@ -23,8 +23,8 @@ pub(super) struct Peer {
     pub addresses: Vec<IpAddr>,
     /// Source address of its INIT, INIT ACK or COOKIE ECHO, if the driver has set it.
     source: Option<IpAddr>,
-    /// The longest time by which the peer delays a SACK. RFC 8985, 7.2 (WCDelAckT): 200 ms if nothing else is
-    /// known, as RFC 9260, 6.2, allows. Peers with CMT have the same options as this end.
+    /// Maximum delay of the peer's SACKs. RFC 8985, 7.2 (WCDelAckT): 200 ms if unknown, as RFC 9260, 6.2,
+    /// allows. Peers with CMT have the same options as this end.
     pub sack_delay: Duration,
     /// The reason for which the peer's user aborted the association.
     pub abort_reason: Option<Box<Bytes>>,

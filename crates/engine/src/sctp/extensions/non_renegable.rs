@@ -30,7 +30,7 @@ pub(crate) struct Kept {
     memory: GapDiff,
 }
 
-/// Bytes that are freed of a chunk of `bytes` bytes. The rest stays charged for the chunk's record.
+/// Bytes freed of a chunk of `bytes` bytes. The rest stays charged for the chunk's record.
 const fn freed_of(bytes: u32) -> u64 {
     bytes.saturating_sub(Data::HEADER) as u64
 }
@@ -48,8 +48,8 @@ impl Kept {
         self.freed
     }
 
-    /// Adds the TSNs beyond `cumulative` that these blocks report and earlier ones have not to `fresh`. TSNs from `end` on
-    /// have not been sent.
+    /// Adds the TSNs beyond `cumulative` that these blocks report for the first time to `fresh`. TSNs
+    /// from `end` on have not been sent.
     pub fn find_fresh(
         &mut self,
         cumulative: u64,
@@ -104,9 +104,9 @@ impl Blocks<'_> {
     }
 }
 
-/// All TSNs that the renegable and the non-renegable blocks of an NR-SACK report, as blocks of a SACK. The lists should
-/// have no TSN in common; a TSN in both counts as non-renegable. Of each list, the first block that is not ascending and all
-/// after it are ignored, as in a SACK.
+/// All TSNs that the renegable and the non-renegable blocks of an NR-SACK report, as blocks of a SACK.
+/// The lists should have no TSN in common; a TSN in both counts as non-renegable. In each list, the first
+/// block that is not ascending and all later ones are ignored, as in a SACK.
 pub(crate) fn union(cumulative: Serial32, gaps: &GapList, kept: &GapList) -> GapList {
     if gaps.is_empty() {
         return kept.clone();
