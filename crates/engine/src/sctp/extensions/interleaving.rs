@@ -15,8 +15,9 @@ pub enum StreamScheduler {
     /// The streams take turns, and a packet holds chunks of one stream only (3.3). A lost packet then delays one stream.
     /// Costs packets if messages are short.
     RoundRobinPerPacket,
-    /// The stream with the least value comes first, and streams with equal values take turns (3.4). A stream without a
-    /// value has 32768. A stream that never stops sending can keep those behind it from sending at all.
+    /// The stream with the lowest value comes first, and streams with equal values take turns (3.4). A
+    /// stream without a value has 32768. A stream that never stops sending can starve streams of lower
+    /// priority.
     Priority,
     /// Each stream gets the same share of the capacity, in bytes of user data (3.5).
     FairCapacity,

@@ -1,7 +1,8 @@
 //! Data that was sent after a reset of its stream and arrives before that reset is performed (RFC 6525, 5.2.2 E2).
 //!
-//! Its stream sequence numbers belong to the stream as it will be after the reset. So it is not acknowledged or
-//! reassembled before. Senders that wait for the answer to their request, as 5.1.2 A1 demands, send no such data.
+//! Its stream sequence numbers refer to the stream after the reset. So it is neither acknowledged nor
+//! reassembled before the reset. Senders that wait for the answer to their request, as 5.1.2 A1 requires,
+//! send no such data.
 
 use std::collections::BTreeMap;
 
@@ -32,7 +33,7 @@ impl Aside {
         self.early.as_ref().is_some_and(|early| tsn > early.last_tsn && early.streams.has(stream))
     }
 
-    /// Memory of what is kept, bytes.
+    /// Memory of the stored data, bytes.
     pub fn memory(&self) -> u64 {
         self.pieces.bytes() + self.early.as_ref().map_or(0, |early| early.bytes)
     }
@@ -49,14 +50,14 @@ struct EarlyData {
 }
 
 impl Receiver {
-    /// Lets data of these streams beyond `last_tsn` wait.
+    /// Makes data of these streams beyond `last_tsn` wait.
     pub fn await_reset(&mut self, streams: Streams, last_tsn: u64) {
         let chunks = BTreeMap::new();
         let early = EarlyData { streams, last_tsn, chunks, bytes: 0 };
         self.aside.get_or_insert_default().early = Some(early);
     }
 
-    /// Keeps a chunk that waits for the reset of its stream, if there is room for it.
+    /// Stores a chunk that waits for the reset of its stream, if there is room for it.
     #[cold]
     pub(super) fn keep_early(&mut self, tsn: u64, data: Data) {
         let room = self.buffer.free();
@@ -78,7 +79,7 @@ impl Receiver {
         self.buffer.restart_streams(now, streams);
     }
 
-    /// Processes the data that has waited for the reset. Returns false if the peer has violated the protocol with it.
+    /// Processes the data that has waited for the reset. Returns false if it violates the protocol.
     pub fn take_early(&mut self, now: Time) -> bool {
         let waiting = self.aside.as_mut().and_then(|aside| aside.early.take());
         self.reserve();

@@ -33,12 +33,12 @@ pub struct MarkEchoes {
     paths: SmallVec<[PathMarks; 2]>,
     /// Whether there is a mark to report.
     any: bool,
-    /// Whether marked bytes are counted (accurate ECN), and no CWR ends the report.
+    /// Whether marked bytes are counted (accurate ECN) and reports are not ended by a CWR.
     counting: bool,
 }
 
 impl MarkEchoes {
-    /// No marks on `paths` paths.
+    /// Creates the state for `paths` paths without marks.
     pub fn new(paths: usize, counting: bool) -> Self {
         Self { paths: SmallVec::from_elem(PathMarks::default(), paths), any: false, counting }
     }
@@ -59,7 +59,8 @@ impl MarkEchoes {
         self.any = self.paths.iter().any(|path| path.tsn.is_some());
     }
 
-    /// Whether a SACK with marks may share a packet with DATA. Echoes are rare enough to go without.
+    /// Whether a SACK with marks may share a packet with DATA. ECNEs are rare enough to be sent without
+    /// DATA.
     pub const fn may_join_data(&self) -> bool {
         !self.any || self.counting
     }
@@ -87,7 +88,7 @@ impl MarkEchoes {
         each * self.paths.iter().filter(|path| path.tsn.is_some()).count() as u32
     }
 
-    /// Puts the chunks before the SACK, which would otherwise acknowledge their TSNs first.
+    /// Puts the chunks before the SACK, because otherwise the SACK would acknowledge their TSNs first.
     #[cold]
     pub fn add_to(&self, packet: &mut Packet) {
         for (path, marks) in (0..).zip(&self.paths) {

@@ -1,6 +1,6 @@
 //! Ordered delivery within the streams of an association (RFC 9260, 6.6).
 //!
-//! Memory is proportional to the messages that wait, not to the SSNs that the peer chooses: a used stream
+//! Memory is proportional to the waiting messages, not to the SSNs that the peer chooses: a used stream
 //! takes two bytes, and more only while one of its messages waits.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -82,7 +82,7 @@ impl Waiting {
         self.far.insert(ssn.0, tsns).is_none()
     }
 
-    /// Makes slots up to `ahead` if all but `spare` of them are at least half used.
+    /// Creates slots up to `ahead` if all but `spare` of them are at least half used.
     #[inline]
     fn make_slots(&mut self, next: Serial16, ahead: usize, spare: usize) -> bool {
         let most = 2 * (self.near + self.far.len()) + spare;
@@ -99,7 +99,7 @@ impl Waiting {
         true
     }
 
-    /// Makes slots up to `ahead` and moves messages from the map into them.
+    /// Creates slots up to `ahead` and moves messages from the map into them.
     #[cold]
     fn take_from_far(&mut self, next: Serial16, ahead: usize) {
         while self.slots.len() <= ahead {
@@ -133,7 +133,7 @@ impl Waiting {
         }
     }
 
-    /// Removes and returns the messages from `next` to `ahead` of it, in their order.
+    /// Removes and returns the messages from `next` to `ahead` of it, in order.
     fn skip(&mut self, next: Serial16, ahead: usize) -> Vec<Tsns> {
         let slots = self.slots.drain(..self.slots.len().min(ahead + 1));
         let mut all: Vec<Tsns> = slots.filter(|tsns| *tsns != NOTHING).collect();
@@ -175,11 +175,11 @@ impl Waiting {
 /// The streams that the peer sends on.
 #[derive(Clone, Debug, Default)]
 pub struct InStreams {
-    /// SSN of the next message of each stream; 0 beyond the end.
+    /// SSN of the next message of each stream, 0 beyond the end.
     next: Vec<Serial16>,
-    /// Messages that wait on stream 0, which many associations use alone.
+    /// Waiting messages of stream 0, which many associations use alone.
     first: Waiting,
-    /// Messages that wait on the other streams.
+    /// Waiting messages of the other streams.
     others: BTreeMap<u16, Waiting>,
     /// Bookkeeping of `others`, bytes.
     others_cost: u64,
@@ -295,8 +295,8 @@ impl InStreams {
         }
     }
 
-    /// Moves past `ssn`, unless it was passed before. Returns the complete messages up to it, which need not wait
-    /// any longer.
+    /// Skips all SSNs up to `ssn`, unless they were skipped before. Returns the complete messages up to
+    /// it, which need not wait any longer.
     pub fn skip(&mut self, stream: StreamId, ssn: Serial16) -> Vec<RangeInclusive<u64>> {
         let (at, next) = (stream.0 as usize, self.next_of(stream));
         let Ok(ahead) = usize::try_from(ssn.distance_from(next)) else { return Vec::new() };
@@ -328,13 +328,13 @@ impl InStreams {
         waiting
     }
 
-    /// The streams on which messages wait.
+    /// The streams with waiting messages.
     pub fn waiting_streams(&self) -> Vec<StreamId> {
         let first = (!self.first.is_empty()).then_some(StreamId(0));
         first.into_iter().chain(self.others.keys().copied().map(StreamId)).collect()
     }
 
-    /// Starts all streams over on which no message waits.
+    /// Starts over all streams without waiting messages.
     pub fn restart_idle(&mut self) {
         self.next.clear();
     }

@@ -30,9 +30,9 @@ impl MessageIds {
         Self { streams: Vec::new(), plain_datagrams }
     }
 
-    /// Makes I-DATA of the next chunk of its stream.
+    /// Turns the next chunk of its stream into I-DATA.
     pub fn label(&mut self, chunk: &mut Data) {
-        // An unordered unfragmented message is never reassembled, so that its identifier says nothing.
+        // An unordered unfragmented message is never reassembled, so its identifier is not needed.
         if self.plain_datagrams && chunk.is_datagram() {
             return;
         }
@@ -46,7 +46,8 @@ impl MessageIds {
         numbers.fragment += 1;
     }
 
-    /// Makes I-DATA of an unordered message in one chunk, which may overtake a message that is being cut.
+    /// Turns an unordered message in one chunk, which may overtake a message that is being cut, into
+    /// I-DATA.
     pub fn label_whole(&mut self, chunk: &mut Data) {
         if self.plain_datagrams && chunk.is_datagram() {
             return;

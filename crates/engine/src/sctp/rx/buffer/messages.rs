@@ -1,10 +1,11 @@
-//! Interleaved messages (RFC 8260, 2.2.3): which fragments of each have arrived, and which may be delivered.
+//! Interleaved messages (RFC 8260, 2.2.3): their fragments that have arrived, and the parts that may be
+//! delivered.
 //!
 //! ```text
 //!   (stream, order, message identifier) --> fragment sequence number --> TSN --> the chunk, in `Slots`
 //! ```
 //!
-//! Memory is proportional to the fragments that wait, whatever numbers the peer chooses.
+//! Memory is proportional to the waiting fragments, whichever numbers the peer chooses.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,16 +26,16 @@ pub(super) const CHUNK_COST: u64 = MESSAGE_COST + TREE_COST + FRAGMENT_COST;
 /// with a part to deliver, bytes.
 const WAY_COST: u64 = 32;
 
-/// A stream, and whether its unordered messages are meant.
+/// A *way*: a stream, and whether its unordered messages are meant.
 pub(super) type Way = (u16, bool);
 
-/// A message: the way that it is sent, and its identifier.
+/// A message: its way, and its identifier.
 pub(super) type Key = (Way, u32);
 
-/// What has arrived of a message.
+/// The received part of a message.
 #[derive(Clone, Debug, Default)]
 struct Assembly {
-    /// The TSN of a message in one chunk; 0: it consists of fragments.
+    /// The TSN of a message in one chunk, or 0 if it consists of fragments.
     whole: u64,
     /// The TSN of each fragment.
     fragments: BTreeMap<u32, u64>,
@@ -47,7 +48,7 @@ struct Assembly {
 }
 
 impl Assembly {
-    /// Whether all fragments that have not been delivered are here.
+    /// Whether all undelivered fragments have arrived.
     fn is_complete(&self) -> bool {
         let count = self.fragments.len() as u64;
         self.whole > 0 || self.end.is_some_and(|end| count == u64::from(end - self.delivered) + 1)
@@ -58,12 +59,12 @@ impl Assembly {
         self.whole == 0 && self.fragments.is_empty() && self.delivered == 0
     }
 
-    /// Whether the next fragment to be delivered is here.
+    /// Whether the next fragment to be delivered has arrived.
     fn has_next(&self) -> bool {
         self.fragments.contains_key(&self.delivered)
     }
 
-    /// Whether a fragment contradicts those that are here.
+    /// Whether a fragment contradicts those that have arrived.
     fn contradicts(&self, fragment: u32, ends: bool) -> bool {
         let beyond = match self.end {
             Some(end) => ends || fragment > end,
@@ -76,14 +77,14 @@ impl Assembly {
     }
 }
 
-/// What an arriving chunk is.
+/// Classification of an arriving chunk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Fit {
     /// A new part of a message.
     Fresh,
     /// A part of a message that the sender has abandoned.
     Late,
-    /// It contradicts what has arrived.
+    /// It contradicts received data.
     Violation,
 }
 
@@ -102,9 +103,9 @@ pub(super) struct Delivery {
 /// The interleaved messages of an association.
 #[derive(Clone, Debug)]
 pub(super) struct Messages {
-    /// Whether datagrams come as DATA.
+    /// Whether datagrams arrive as DATA.
     pub takes_datagrams: bool,
-    /// Identifier of the next ordered message of each stream; 0 beyond the end.
+    /// Identifier of the next ordered message of each stream, 0 beyond the end.
     next: Vec<Serial32>,
     waiting: BTreeMap<Key, Assembly>,
     /// Number of fragments of all waiting messages, and of messages with fragments.
@@ -116,7 +117,7 @@ pub(super) struct Messages {
     begun: BTreeMap<u16, u32>,
     /// The ways that have an incomplete message to deliver in part.
     offers: BTreeSet<Way>,
-    /// Whether the sender has abandoned any ordered message, so that parts of it may come late.
+    /// Whether the sender has abandoned any ordered message, so that parts of it may arrive late.
     skipped: bool,
     /// The last abandoned unordered message of each stream.
     skipped_unordered: BTreeMap<u16, Serial32>,
@@ -169,7 +170,7 @@ impl Messages {
         self.next[at] = next;
     }
 
-    /// Whether messages of this kind are delivered without waiting for others: it is unordered, or the next one.
+    /// Whether this message is delivered without waiting for others: it is unordered, or the next one.
     fn has_turn(&self, ((stream, unordered), message): Key) -> bool {
         unordered || Serial32(message) == self.next_of(stream)
     }
@@ -179,7 +180,7 @@ impl Messages {
         data.flags.has(DataFlags::WHOLE) && self.has_turn(key_of(data))
     }
 
-    /// What an arriving chunk is.
+    /// Classifies an arriving chunk.
     pub fn fit(&self, data: &Data) -> Fit {
         let (way, message) = key_of(data);
         let fragment = data.fragment();
@@ -257,7 +258,7 @@ impl Messages {
         self.update_offer(key.0);
     }
 
-    /// The message that a part can be delivered of on this way.
+    /// The message on this way that can be delivered in part.
     fn candidate(&self, way: Way) -> Option<u32> {
         let (stream, unordered) = way;
         if !unordered {
@@ -278,8 +279,8 @@ impl Messages {
         }
     }
 
-    /// Takes the message to which `data` belongs if it has its turn and is complete, or the part that follows one that
-    /// has been delivered.
+    /// Takes the message of `data` if it is next in order and complete, or the part that follows a
+    /// delivered part.
     pub fn take_completed(&mut self, data: &Data) -> Option<Delivery> {
         let key = key_of(data);
         let assembly = self.waiting.get(&key).filter(|_| self.has_turn(key))?;
@@ -294,7 +295,7 @@ impl Messages {
         complete.then(|| self.take(key))?
     }
 
-    /// Takes a part of a message that is not complete, if there is one.
+    /// Takes a part of an incomplete message, if there is one.
     pub fn take_offer(&mut self) -> Option<(Way, Delivery)> {
         let way = self.offers.pop_first()?;
         let message = self.candidate(way)?;
@@ -305,7 +306,7 @@ impl Messages {
         self.take((way, message)).map(|delivery| (way, delivery))
     }
 
-    /// Takes the fragments of a message that follow those delivered.
+    /// Takes the fragments of a message that follow the delivered ones.
     fn take(&mut self, key: Key) -> Option<Delivery> {
         let assembly = self.waiting.get_mut(&key)?;
         if assembly.whole > 0 {
@@ -330,7 +331,7 @@ impl Messages {
         Some(Delivery { tsns, ppid, begins: from == 0, ends })
     }
 
-    /// Keeps the payload protocol identifier of a message whose first part has been delivered.
+    /// Stores the payload protocol identifier of a message whose first part has been delivered.
     pub fn note_ppid(&mut self, data: &Data, ppid: u32) {
         if let Some(assembly) = self.waiting.get_mut(&key_of(data)) {
             assembly.ppid = ppid;
@@ -353,8 +354,8 @@ impl Messages {
         self.update_offer(key.0);
     }
 
-    /// Moves past all messages of a way up to `last` (RFC 8260, 2.3.1). Returns, in their order, what is to be delivered
-    /// of them and the TSNs of fragments to be dropped.
+    /// Skips all messages of a way up to `last` (RFC 8260, 2.3.1). Returns the parts of them to deliver
+    /// and the TSNs of fragments to drop, in order.
     pub fn skip(&mut self, way: Way, last: Serial32) -> Vec<Passed> {
         let (stream, unordered) = way;
         let next = self.next_of(stream);
@@ -381,7 +382,8 @@ impl Messages {
         passed
     }
 
-    /// Starts a stream over: its next messages are the first ones. Returns what [`Self::skip`] returns for those that wait.
+    /// Starts a stream over: its next messages are the first ones. Returns the result of [`Self::skip`]
+    /// for the waiting ones.
     pub fn restart(&mut self, stream: u16) -> Vec<(Way, Passed)> {
         let mut passed = Vec::new();
         for way in [(stream, false), (stream, true)] {
@@ -400,14 +402,14 @@ impl Messages {
         passed
     }
 
-    /// The streams on which messages wait.
+    /// The streams with waiting messages.
     pub fn waiting_streams(&self) -> Vec<StreamId> {
         let mut streams: Vec<_> = self.waiting.keys().map(|((stream, _), _)| *stream).collect();
         streams.dedup();
         streams.into_iter().map(StreamId).collect()
     }
 
-    /// Starts all streams over on which no message waits.
+    /// Starts over all streams without waiting messages.
     pub fn restart_idle(&mut self) {
         self.next.clear();
         self.skipped_unordered.clear();
@@ -426,7 +428,7 @@ impl Messages {
     }
 }
 
-/// What becomes of a message that is skipped.
+/// The result for a skipped message.
 #[derive(Clone, Debug)]
 pub(super) enum Passed {
     /// It is complete and delivered.

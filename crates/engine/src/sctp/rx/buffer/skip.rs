@@ -1,4 +1,5 @@
-//! TSNs that the sender has abandoned (RFC 3758, 3.6): they count as received, and nothing waits for them.
+//! TSNs that the sender has abandoned (RFC 3758, 3.6): they count as received, and later data no longer
+//! waits for them.
 
 use ropewalk_base::{Serial16, StreamId, Time};
 
@@ -7,8 +8,8 @@ use crate::meter;
 use crate::sctp::DataFlags;
 
 impl ReceiveBuffer {
-    /// Counts all TSNs up to `tsn` as received, and delivers what waits for them. `streams`: per stream, the SSN of
-    /// the last abandoned message. Returns whether the cumulative TSN moved.
+    /// Counts all TSNs up to `tsn` as received, and delivers messages that waited for them. `streams`:
+    /// per stream, the SSN of the last abandoned message. Returns whether the cumulative TSN moved.
     #[cold]
     pub fn skip_to(&mut self, now: Time, tsn: u64, streams: &[(StreamId, Serial16)]) -> bool {
         if tsn <= self.cumulative() || tsn - self.cumulative() > super::REACH {
@@ -63,8 +64,8 @@ impl ReceiveBuffer {
         }
     }
 
-    /// Drops fragments that follow skipped ones and do not begin a message: their message was abandoned. Returns
-    /// whether they were such.
+    /// Drops fragments that follow skipped ones and do not begin a message: their message was abandoned.
+    /// Returns whether they were dropped.
     #[cold]
     pub(super) fn drop_orphans(&mut self, first: u64, last: u64) -> bool {
         let begins = self.slots.held(first).is_none_or(|d| d.flags.has(DataFlags::BEGIN));
