@@ -1,4 +1,4 @@
-//! How a packet is to be sent.
+//! Transmission parameters of a packet.
 
 use ropewalk_base::{Ecn, PathId};
 
@@ -15,7 +15,7 @@ pub enum PacketSize {
     TooLong,
 }
 
-/// How a packet that was made in place is to be sent.
+/// Transmission parameters of a packet that was written in place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TransmitInfo {
     /// The path.

@@ -92,10 +92,11 @@ pub struct Config {
     pub packet_form: PacketForm,
     /// Receive buffer, bytes.
     pub receive_buffer: u64,
-    /// Bytes of the receive buffer that the advertised window leaves out (0; at most half of the buffer). A sender that
-    /// fills the window with new data before it sends lost data again finds room for the latter. Without headroom, the data
-    /// with the highest TSNs is dropped then and reported as missing (RFC 9260, 6.2), which some stacks do not expect of
-    /// a receiver: they never send it again. Headroom costs memory, or window.
+    /// Part of the receive buffer that the advertised window excludes, bytes (0; at most half of the buffer).
+    /// A sender may fill the window with new data before it retransmits lost data, which then still finds
+    /// room. Without headroom, the data with the highest TSNs is dropped in this case and reported as
+    /// missing (RFC 9260, 6.2). Some stacks do not expect this of a receiver and never retransmit it.
+    /// Headroom costs memory, or window.
     pub window_headroom: u32,
     /// Unit of the receive window.
     pub window_unit: WindowUnit,
@@ -138,10 +139,11 @@ pub struct Config {
     pub accepted_requests: AcceptedRequests,
     /// Maximum number of streams in each direction that requests of the peer may reach.
     pub stream_limit: u16,
-    /// Report data that this end will not drop as non-renegable (NR-SACK, draft-natarajan-tsvwg-sctp-nrsack-08), if the peer
-    /// lists it as well. The sender of the data then frees its send buffer before the data is acknowledged cumulatively,
-    /// which helps a sender whose send buffer limits it. Costs 4 bytes per SACK, and 1 in INIT and INIT ACK. In return, data
-    /// that was reported keeps its room in the receive buffer.
+    /// Report data that this end will not drop as non-renegable (NR-SACK,
+    /// draft-natarajan-tsvwg-sctp-nrsack-08), if the peer also lists it. The sender then frees the data from
+    /// its send buffer before it is acknowledged cumulatively, which helps a sender that is limited by its
+    /// send buffer. Costs 4 bytes per SACK, and 1 in INIT and INIT ACK. In return, reported data keeps its
+    /// room in the receive buffer.
     pub nr_sack: bool,
     /// Offer authenticated chunks (AUTH, RFC 4895), which are used if the peer also offers them. Costs 45
     /// bytes in INIT and INIT ACK, and 40 or 28 bytes in each packet that either end requires to be
@@ -174,7 +176,8 @@ pub struct Config {
     /// Max.Burst: maximum number of packets sent in response to one event (4); 0: no limit.
     pub max_burst: u32,
     /// Reduce the window in proportion to delivered data after a loss (RFC 6937bis), instead of
-    /// immediately, on paths whose congestion control does not have its own recovery.
+    /// immediately, on paths with
+    /// their own recovery state (CMT or RACK) whose congestion control does not pace.
     pub prr: bool,
     /// Pacing. `None`: data is sent as acknowledgements open the window.
     pub pacing: Option<Pacing>,

@@ -34,8 +34,8 @@ pub struct Packet {
     pub stamp: Option<DelayStamp>,
     /// The chunk with the receiver's timestamps, if there is one.
     pub echo: Option<DelayEcho>,
-    /// The number of the packet among those on its path, from 1. `None` where the layer below does not number packets.
-    /// Gaps in these numbers show losses on the path. Not part of the packet: the layer below carries it.
+    /// The number of the packet on its path, from 1. `None` if the layer below does not number packets. Gaps
+    /// in these numbers show losses on the path. Not part of the packet: the layer below carries it.
     pub number: Option<NonZeroU32>,
     /// Chunks in order.
     pub chunks: SmallVec<[Chunk; 1]>,

@@ -12,10 +12,10 @@ use crate::payload::Payload;
 use crate::sctp::chunk::{Data, DataFlags};
 use crate::sctp::extensions::partial_reliability::Limit;
 
-/// Time after which a message that has begun to leave is looked at again.
+/// Time after which a partially sent message is checked again.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
-/// A message that waits, or a run of equal ones.
+/// A queued message, or a run of equal ones.
 #[derive(Clone, Debug)]
 pub(super) struct Waiting {
     pub stream: StreamId,
@@ -27,14 +27,15 @@ pub(super) struct Waiting {
     retransmissions: u8,
     immediate: bool,
     context: u32,
-    /// One more than the priority, because this takes less space; 0: none. The two lowest priorities count as one.
+    /// One more than the priority, or 0 without one, because this takes less space. The two lowest
+    /// priorities count as one.
     priority: u32,
     expires: Time,
     payload: Payload,
     /// Bytes of the message that have been cut into chunks.
     taken: u32,
-    /// Number of identical messages after this one, except for their SSNs. A bulk transfer is one long run of
-    /// them.
+    /// Number of further messages in the run, which are identical except for their SSNs. A bulk transfer
+    /// is one long run.
     pub more: u32,
 }
 
@@ -52,7 +53,7 @@ impl Waiting {
         same && labels && self.limit() == other.limit() && self.more < u32::MAX - other.more
     }
 
-    /// User data of the run that was not cut into chunks yet, bytes.
+    /// User data of the run that has not been cut into chunks yet, bytes.
     pub fn bytes_left(&self) -> u64 {
         let len = u64::from(self.payload.len());
         len * (u64::from(self.more) + 1) - u64::from(self.taken)
@@ -65,7 +66,7 @@ impl Waiting {
         Limit { expires, retransmissions, priority, twice, urgent: false, immediate, context }
     }
 
-    /// The messages of the run, the first one without what has been cut.
+    /// The messages of the run, the first one without its part that has been cut.
     pub fn rests(&self) -> impl Iterator<Item = Rest> {
         let Self { stream, ssn, ppid, unordered, context, more, .. } = *self;
         (0..=more).map(move |at| {
@@ -91,7 +92,8 @@ pub struct ChunkSizes {
 }
 
 impl ChunkSizes {
-    /// The same chunks with the header of I-DATA or that of DATA. `plain_datagrams`: datagrams are always DATA.
+    /// The same chunks with the header of I-DATA or of DATA. `plain_datagrams`: datagrams are always
+    /// DATA.
     pub const fn interleaved(self, interleaved: bool, plain_datagrams: bool) -> Self {
         let header = if interleaved { Data::INTERLEAVED_HEADER } else { Data::HEADER };
         let payload = self.payload + self.header - header;
@@ -107,7 +109,7 @@ impl ChunkSizes {
         self.datagram_header + self.datagram.next_multiple_of(4)
     }
 
-    /// Size of a chunk with `payload` bytes of user data, bytes; an upper bound if it is a datagram.
+    /// Size of a chunk with `payload` bytes of user data, bytes. An upper bound if it is a datagram.
     #[inline]
     pub const fn chunk_of(self, payload: u32) -> u32 {
         self.header + payload.next_multiple_of(4)
@@ -134,15 +136,15 @@ impl ChunkSizes {
 
 /// Messages in the order of submission. Each stream numbers its own.
 ///
-/// With a stream scheduler, only the message that is cut next is here, and the others are in its lanes.
+/// With a stream scheduler, only the message to cut next is here, and the others are in its lanes.
 ///
-/// `repr(C)` keeps the order of the fields: first those that every input accesses.
+/// `repr(C)` keeps the order of the fields, with those that every input accesses first.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct SendQueue {
     chunks: u64,
     bytes: u64,
-    /// Number of chunks that are delivered only after earlier ones: all but those of unordered unfragmented
+    /// Number of chunks that are delivered only after earlier ones: all except unordered unfragmented
     /// messages.
     waiting: u64,
     sizes: ChunkSizes,
@@ -214,8 +216,8 @@ impl SendQueue {
         })
     }
 
-    /// Whether the queue contains only unordered unfragmented messages, which the peer delivers as they
-    /// arrive.
+    /// Whether the queue contains only unordered unfragmented messages, which the peer delivers on
+    /// arrival.
     #[inline]
     pub const fn is_all_unordered_unfragmented(&self) -> bool {
         self.waiting == 0
@@ -286,12 +288,12 @@ impl SendQueue {
         }
     }
 
-    /// The queued messages, one by one.
+    /// The queued messages, individually.
     pub fn rests(&self) -> impl Iterator<Item = Rest> {
         self.messages.iter().chain(self.lanes()).flat_map(Waiting::rests)
     }
 
-    /// What of the next chunk's message has not been cut.
+    /// The rest of the next chunk's message.
     pub fn front_rest(&self) -> Option<Rest> {
         self.messages.front()?.rests().next()
     }
@@ -338,7 +340,7 @@ impl SendQueue {
             if is_over(message) {
                 return u64::MAX;
             }
-            // Of a run, the first message may have begun to leave; the others expire after it is gone.
+            // The first message of a run may have been sent in part; the others expire after it is gone.
             let least = if message.taken > 0 { now + LOOK_AGAIN } else { now };
             next = next.min(message.expires.max(least));
             0
@@ -450,8 +452,8 @@ impl SendQueue {
     }
 
     /// Cuts the next chunk to fill `room` bytes, less than its full size. Must not be used if
-    /// [`SendQueue::next_is_unordered_unfragmented`]: fragments of such a message would have to wait for each other at the
-    /// peer.
+    /// [`SendQueue::next_is_unordered_unfragmented`]: fragments of such a message would have to wait for
+    /// each other at the peer.
     pub fn next_chunk_within(&mut self, room: u32, chunk: &mut Data) {
         let Some(message) = self.messages.front() else { return };
         let left = message.payload.len() - message.taken;
@@ -464,8 +466,8 @@ impl SendQueue {
         self.cut(size, chunk);
     }
 
-    /// Cuts the next chunk into `chunk`, if the queue is not empty. The caller fills in its TSN and time of
-    /// sending.
+    /// Cuts the next chunk into `chunk`, if the queue is not empty. The caller fills in its TSN and
+    /// transmission time.
     #[inline(always)]
     pub fn next_chunk(&mut self, chunk: &mut Data) {
         let Some(message) = self.messages.front() else { return };

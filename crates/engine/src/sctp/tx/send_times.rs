@@ -1,7 +1,7 @@
-//! When packets with DATA were sent on a path, for a peer that echoes TSNs instead of timestamps.
+//! Transmission times of packets with DATA on a path, for a peer that echoes TSNs instead of timestamps.
 //!
-//! Records of chunks don't suffice: a SACK that takes a faster path may acknowledge a chunk before the echo of its
-//! packet arrives.
+//! The records of chunks do not suffice: a SACK on a faster path may acknowledge a chunk before the echo
+//! of its packet arrives.
 
 use std::collections::VecDeque;
 
@@ -27,7 +27,7 @@ struct SentPacket {
     sent_at: Time,
 }
 
-/// The packets with DATA of one path, in the order of sending, from the newest one that was echoed.
+/// The packets with DATA of one path, in the order of transmission, from the newest one that was echoed.
 #[derive(Clone, Debug, Default)]
 pub struct SendTimes {
     packets: VecDeque<SentPacket>,
@@ -41,8 +41,8 @@ impl SendTimes {
         self.packets.push_back(packet);
     }
 
-    /// Removes the packet with this TSN and all packets before it. Packets that a search has passed in vain are older
-    /// than any that will be echoed, if there are many behind them.
+    /// Removes the packet with this TSN and all packets before it. Packets that a long search has skipped
+    /// without success are older than any that will be echoed.
     fn take(&mut self, tsn: Serial32) -> Option<SentPacket> {
         let found = self.packets.iter().take(SEARCH_LIMIT).position(|packet| packet.tsn == tsn);
         match found {
@@ -65,9 +65,10 @@ impl SendTimes {
 }
 
 impl Sender {
-    /// Records when a packet with these chunks is sent on `path`, if the peer echoes TSNs. `was_idle`: nothing was in
-    /// flight before it. Then an echo can only be of a packet that was taken for lost and arrives nevertheless, such as
-    /// after an outage: without its record, the echo would be taken for that of a later transmission.
+    /// Records when a packet with these chunks is sent on `path`, if the peer echoes TSNs. `was_idle`:
+    /// nothing was in flight before it. In this case an echo can only refer to a packet that was
+    /// considered lost and still arrives, for example after an outage. Without the record, the echo would
+    /// be attributed to a later transmission.
     #[inline]
     pub(super) fn record_time(
         &mut self,

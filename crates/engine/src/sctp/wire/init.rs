@@ -180,8 +180,8 @@ impl Reader {
         }
     }
 
-    /// Handles an unknown parameter. RFC 9260, 3.2.1: the two highest bits of the type say whether to
-    /// continue and whether to report it.
+    /// Handles an unknown parameter. RFC 9260, 3.2.1: the two highest bits of the type determine whether
+    /// to continue and whether to report it.
     fn take_unknown(&mut self, one: Parameter) -> bool {
         let high = (one.kind >> 8) as u8;
         let unknown = &mut self.init.options.unknown;

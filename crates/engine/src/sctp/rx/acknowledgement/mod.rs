@@ -6,8 +6,7 @@
 //!               a SACK is due                                  it lists
 //! Standard      after every second packet, and with a gap      all gap ack blocks (RFC 9260, 6.2 and 6.7)
 //!               after each packet
-//! Cmt           after every second packet, even with gaps      all gap ack blocks (delayed
-//! acknowledgement for CMT)
+//! Cmt           after every second packet, even with gaps     all gap ack blocks (delayed acknowledgement for CMT)
 //! OnRequest     when the sender requests it by the I bit, or   the blocks that changed recently
 //!               a packet is missing on its path
 //! ```
