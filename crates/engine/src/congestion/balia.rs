@@ -3,8 +3,9 @@
 
 use super::coupled::{Coupling, Windows};
 
-/// A compromise between LIA, which is slow to leave a congested path, and OLIA, which is slow to return to a
-/// path. Growth and reduction both depend on how much slower the path is than the fastest one.
+/// A compromise between LIA, which is slow to leave a congested path, and OLIA, which is slow to return
+/// to a path. Growth and reduction both depend on the ratio of the path's rate to that of the fastest
+/// one.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Balia;
 

@@ -34,8 +34,8 @@ mod tests {
 
     #[test]
     fn growth_follows_the_equation_of_the_rfc() {
-        // (windows in segments, round trips in ms, growth of path 0 in segments per window of its
-        // own), worked out by hand.
+        // (windows in segments, round trips in ms, growth of path 0 in segments per own window),
+        // calculated by hand.
         for (windows, rtts, expected) in [
             // Equal paths: alpha / W = (10 / r^2) / (20 / r)^2 = 1/40, times 10 segments.
             ([10, 10], [100, 100], 0.25),

@@ -1,7 +1,7 @@
 //! Typed TCP segments: the header with the options that Multipath TCP uses (RFC 9293, 3.1; RFC 7323; RFC
 //! 2018; RFC 8684, 3).
 //!
-//! Sequence numbers are unwrapped and begin at 0 at both levels. A codec would wrap them around random
+//! Sequence numbers are unwrapped and begin at 0 at both levels. A codec would wrap them and add random
 //! initial numbers, which does not affect the engine.
 
 use ropewalk_base::Time;
@@ -50,13 +50,13 @@ pub enum MpOption {
 pub struct Segment {
     /// Opens a subflow.
     pub syn: bool,
-    /// Whether `ack` is valid: on all segments but the first.
+    /// Whether `ack` is valid: on all segments except the first.
     pub acks: bool,
     /// Resets the subflow.
     pub rst: bool,
     /// Subflow sequence number of the first byte; a SYN takes one number.
     pub seq: u64,
-    /// Subflow acknowledgement: all below has arrived.
+    /// Subflow acknowledgement: all data before it has arrived.
     pub ack: u64,
     /// Receive window, counted from the data-level acknowledgement, bytes after scaling.
     pub window: u64,
@@ -64,7 +64,7 @@ pub struct Segment {
     pub dsn: u64,
     /// Whether the session's data ends with this segment (DATA_FIN), which takes a data sequence number.
     pub data_fin: bool,
-    /// Data-level acknowledgement; none where there is no Multipath TCP.
+    /// Data-level acknowledgement, `None` without Multipath TCP.
     pub data_ack: Option<u64>,
     /// The data.
     pub payload: Payload,

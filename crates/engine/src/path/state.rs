@@ -53,7 +53,7 @@ impl PathState {
         self.errors
     }
 
-    /// Whether there were more consecutive errors than Path.Max.Retrans, whatever the status.
+    /// Whether there were more consecutive errors than Path.Max.Retrans, regardless of the status.
     pub const fn has_failed(&self) -> bool {
         self.errors > self.limits.path_max_retrans
     }

@@ -48,11 +48,11 @@ pub struct Advice {
 /// Interval between two evaluations of losses and limits.
 const EVERY: Duration = Duration::from_millis(500);
 
-/// Paths with an advised limit of at most this many chunks are left out. With so little data in flight a loss is
-/// seldom reported (RFC 9260, 7.2.4: three miss indications are needed), so each loss ends in a timeout, for which
-/// all other paths wait.
+/// Paths with an advised limit of at most this many chunks are excluded. With so little data in flight a
+/// loss is seldom reported (RFC 9260, 7.2.4: three miss indications are needed), so each loss ends in a
+/// timeout, and all other paths wait for it.
 const TOO_FEW: u64 = 4;
-/// A path is left out only if its limit is less than this part of its BDP: few chunks fill a path with a
+/// A path is excluded only if its limit is less than this part of its BDP: few chunks fill a path with a
 /// small BDP.
 const PART_OF_PIPE: u64 = 4;
 
@@ -61,7 +61,7 @@ const PART_OF_PIPE: u64 = 4;
 pub struct Adaptive {
     advisor: Box<dyn LimitAdvisor>,
     advised: Option<Advice>,
-    /// Paths that do not pay for their buffer space, by that advice.
+    /// Paths that are not worth their buffer space according to that advice.
     left_out: PathSet,
     /// Limit of the data in flight of each path, bytes.
     limits: Vec<u64>,
@@ -71,7 +71,7 @@ pub struct Adaptive {
 }
 
 impl Adaptive {
-    /// Starts without limits, until enough is known to ask `advisor` for some.
+    /// Starts without limits, until there are enough measurements for advice from `advisor`.
     pub const fn new(advisor: Box<dyn LimitAdvisor>) -> Self {
         Self {
             advisor,
@@ -105,7 +105,7 @@ impl Adaptive {
         let measured =
             |((path, memory), ceiling): ((&ManagedPath, &LossMemory), &MaxRateFilter)| {
                 let round_trip = path.round_trip?;
-                // While a path was never full, the rate that its window delivers says nothing about the rate
+                // While a path was never full, the rate that its window delivers does not show the rate
                 // of the link.
                 let by_buffer = budget.buffer as f64 * 8.0 / round_trip.as_secs_f64().max(1e-9);
                 let seen = path.rate?.max(Rate::from_bps(by_buffer as u64));
@@ -153,7 +153,7 @@ mod tests {
     use super::super::manager::tests::{CHUNK, budget, path};
     use super::*;
 
-    /// Leaves the second path out as soon as it loses more than one packet in a hundred.
+    /// Excludes the second path as soon as it loses more than one packet in a hundred.
     #[derive(Clone)]
     struct Strict;
 

@@ -10,19 +10,19 @@ const MOST_RENO_ROUNDS: u64 = 63;
 /// Maximum exponent of the growth of `inflight_longterm`.
 const MOST_UP_ROUNDS: u32 = 30;
 
-/// What the acknowledgements that arrive tell about a probe (`BBR.ack_phase`).
+/// Relation of arriving acknowledgements to a probe (`BBR.ack_phase`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) enum AckPhase {
-    /// `ACKS_INIT`: nothing.
+    /// `ACKS_INIT`: none.
     #[default]
     Init,
     /// `ACKS_REFILLING`: the path is being filled.
     Refilling,
-    /// `ACKS_PROBE_STARTING`: data in flight rises.
+    /// `ACKS_PROBE_STARTING`: data in flight increases.
     ProbeStarting,
-    /// `ACKS_PROBE_FEEDBACK`: they tell of the probe.
+    /// `ACKS_PROBE_FEEDBACK`: they report on the probe.
     ProbeFeedback,
-    /// `ACKS_PROBE_STOPPING`: the probe has ended, and they still tell of it.
+    /// `ACKS_PROBE_STOPPING`: the probe has ended, but they still report on it.
     ProbeStopping,
 }
 

@@ -6,10 +6,10 @@ use super::super::bbr::model::product;
 
 /// Rounds after which one of the two maxima is given up (`bbr_extra_acked_win_rtts`).
 const ROUNDS: u32 = 5;
-/// Longest time whose data the window may hold in addition (`bbr_extra_acked_max_us`).
+/// Maximum time whose data the window may hold in addition (`bbr_extra_acked_max_us`).
 const MOST: Duration = Duration::from_millis(100);
 
-/// Largest amount of acknowledged data beyond what the rate explains, over the last five to ten rounds.
+/// Maximum acknowledged data in excess of the rate, over the last five to ten rounds.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Aggregation {
     since: Time,
@@ -21,7 +21,7 @@ pub(super) struct Aggregation {
 }
 
 impl Aggregation {
-    /// Begins to count again: nothing was in flight.
+    /// Restarts the count, because nothing was in flight.
     pub const fn restart(&mut self, now: Time) {
         self.since = now;
         self.acked = 0;

@@ -1,4 +1,4 @@
-//! How much data may be in flight, also in recovery.
+//! Limits of the data in flight, also in recovery.
 
 use ropewalk_base::Time;
 
@@ -20,11 +20,11 @@ const MOST_QUANTUM_BYTES: u64 = 64 * 1024;
 /// Window in packets until the first round-trip sample (`TCP_INIT_CWND`).
 const INITIAL_WINDOW: u64 = 10;
 
-/// The recovery that the path is in.
+/// The current recovery.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Recovery {
     None,
-    /// The first round: a packet is sent for each one delivered.
+    /// The first round: one packet is sent for each delivered packet.
     Conserving,
     /// Later rounds.
     Growing,
@@ -42,7 +42,7 @@ impl BbrV1 {
         (bits / (8 * self.options.unit) as f64).ceil() as u64
     }
 
-    /// `bbr_tso_segs_goal`: packets that are sent together.
+    /// `bbr_tso_segs_goal`: number of packets sent together.
     pub(super) fn quantum(&self) -> u64 {
         let bytes = (self.pacing_rate / 8 / QUANTUM_PER_SECOND).min(MOST_QUANTUM_BYTES);
         let least = if self.pacing_rate < TWO_PACKETS_RATE { 1 } else { 2 };
