@@ -52,8 +52,8 @@ pub struct CongestionVariants {
     /// Whether the first slow start of a path ends by HyStart++ (RFC 9406) when round trips grow. Applies
     /// to all algorithms except `wvegas`, `bbr` and `bbr-v1`, which have their own rules.
     pub hystart: bool,
-    /// `cubic`: HyStart++, or the HyStart of Linux, which has no conservative slow start and also ends slow start when
-    /// acknowledgements follow each other for half a round trip.
+    /// `cubic`: HyStart++, or the HyStart of Linux, which has no conservative slow start and also ends
+    /// slow start after a train of acknowledgements of half a round trip.
     pub hystart_rules: Rules,
     /// `cubic`: with the rules of Linux, the curve is ahead by the minimum round trip instead of the
     /// smoothed one, the window grows by 5 % per round trip before the first loss, and the estimate of

@@ -42,9 +42,9 @@ struct Extremes {
 /// Lowest round trip first, but a slower path stays idle if the fastest path needs the part of the
 /// receive window that the slower one would occupy until its acknowledgement.
 ///
-/// M is the peer's window counted from the cumulative acknowledgement, as in the paper's implementation: data
-/// in flight on the fast path is part of what it sends meanwhile. A window that a window manager
-/// limits to less than the congestion window is assumed not to grow.
+/// M is the peer's window counted from the cumulative acknowledgement, as in the paper's implementation:
+/// data in flight on the fast path is part of the data that it sends in that time. If a window manager
+/// limits a window to less than the congestion window, the window is assumed not to grow.
 #[derive(Clone, Debug)]
 pub struct Blest {
     options: BlestOptions,
@@ -57,7 +57,8 @@ pub struct Blest {
 }
 
 impl Blest {
-    /// With the given options. If `lambda` is not a number, the factor starts at its least value.
+    /// Creates the scheduler with these options. If `lambda` is not a number, the factor starts at its
+    /// minimum.
     pub fn new(options: BlestOptions) -> Self {
         let lambda = options.lambda.min(options.most).max(options.least);
         Self { options, lambda, updated: Time::ZERO, blocked: false, seen: Vec::new() }
@@ -99,7 +100,7 @@ impl Blest {
         (seen.least.as_nanos() as f64, seen.largest.as_nanos() as f64)
     }
 
-    /// How long a chunk sent on `slow` now occupies the peer's window, nanoseconds.
+    /// Time for which a chunk sent on `slow` now occupies the peer's window, nanoseconds.
     fn linger(&self, view: &View<'_>, slow: &PathView) -> f64 {
         let (least, largest) = self.extremes(view, slow);
         let flight = slow.in_flight.saturating_add(view.chunk_bytes) as f64;

@@ -67,8 +67,8 @@ pub trait CustomScheduler: Schedule + Send {
     /// Called when the engine did not carry out the last decision, because it breaks a rule.
     fn on_refused(&mut self, _why: &IllegalDecision) {}
 
-    /// The reason why the scheduler cannot continue, if there is one. From then on it returns `Blocked`, and
-    /// a simulation ends with this text.
+    /// The reason why the scheduler cannot continue, if there is one. From then on it returns `Blocked`,
+    /// and a simulation ends with this text.
     fn fault(&self) -> Option<String> {
         None
     }
@@ -99,7 +99,7 @@ mod tests {
     use super::super::{Decision, Reason, Scheduler, View};
     use super::*;
 
-    /// Blocks after a number of decisions, so that a copy can be told from its original.
+    /// Blocks after a number of decisions, so that a copy can be distinguished from its original.
     #[derive(Clone)]
     struct Countdown(u32);
 

@@ -18,12 +18,12 @@ pub struct Ecf {
 }
 
 impl Ecf {
-    /// `beta`: the advantage, as a factor less 1, that the slow path must have before waiting ends.
+    /// `beta`: minimum advantage of the slow path that ends waiting, as a factor less 1.
     pub const fn new(beta: f64) -> Self {
         Self { beta, waiting: false }
     }
 
-    /// Whether to leave `slow` idle. Remembers the result.
+    /// Whether to leave `slow` idle. Stores the result.
     fn waits(&mut self, view: &View<'_>, fast: &PathView, slow: &PathView) -> bool {
         let nanos = |p| known_round_trip(view, p).as_nanos() as f64;
         let window = |p: &PathView| p.window.max(1) as f64;
@@ -37,7 +37,7 @@ impl Ecf {
         }
         let by_slow = nanos(slow) * backlog(slow) / window(slow);
         let wait = by_slow >= 2.0 * nanos(fast) + delta;
-        // Sending because of the second test does not end the waiting; only the first test does.
+        // Sending because of the second test does not end the waiting. Only the first test does.
         self.waiting |= wait;
         wait
     }

@@ -1,4 +1,4 @@
-//! `min-rtt`: the least smoothed round trip among the open paths, as Linux MPTCP chose before 5.x.
+//! `min-rtt`: the lowest smoothed round trip among the open paths, like Linux MPTCP before 5.x.
 
 use ropewalk_base::Duration;
 

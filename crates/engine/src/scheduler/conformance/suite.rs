@@ -65,7 +65,7 @@ fn everyone() -> Vec<(String, Scheduler)> {
     all
 }
 
-/// Runs the transfer to its end, and fails if it does not get there.
+/// Runs the transfer to its end. Fails if it does not complete.
 fn complete(name: &str, transfer: &Transfer, scheduler: &mut impl Schedule) -> Outcome {
     let outcome = run(transfer, scheduler);
     assert_eq!(outcome.delivered, transfer.chunks, "{name} stalls");
@@ -163,7 +163,7 @@ fn nobody_stalls_on_estimates_that_are_wrong_or_missing() {
 
 #[test]
 fn the_delay_aware_are_no_slower_than_the_best_path_when_a_delay_is_off_by_half() {
-    // 200 and 100 chunks/s; the receive buffer holds what the fast path needs ten times over.
+    // 200 and 100 chunks/s. The receive buffer holds ten times as much as the fast path needs.
     let virtual_paths = [VirtualPath::new(4, 10), VirtualPath::new(20, 100)];
     let best = Time::from_secs(15);
     for name in ["daps", "daps-lcm"] {
@@ -363,8 +363,8 @@ fn nobody_starves_on_round_trips_that_are_noisy_stale_swapped_or_missing() {
 
 #[test]
 fn with_an_ample_buffer_wrong_round_trips_never_cost_more_than_the_better_path() {
-    // 200 and 100 chunks/s. Schedulers that assign a chunk to a path for good may have assigned all of them
-    // to the slow one while the values were wrong. They then finish no later than that path alone.
+    // 200 and 100 chunks/s. Schedulers that assign a chunk to a path permanently may have assigned all of
+    // them to the slow one while the values were wrong. They then finish no later than that path alone.
     let virtual_paths = [VirtualPath::new(4, 10), VirtualPath::new(20, 100)];
     let for_good = claiming(|claims| claims.assigns_for_good);
     let alone = |name| Time::from_secs(if for_good.contains(&name) { 30 } else { 15 });
