@@ -73,9 +73,9 @@ pub trait CustomScheduler: Schedule + Send {
         None
     }
 
-    /// Whether the decision is still pending, because it is made outside of the engine and may take long.
-    /// While this holds after [`Schedule::decide`], the engine ignores the returned decision, stops where it
-    /// is, and continues from there when it is next polled for a packet. Time must not advance meanwhile.
+    /// Whether the decision is still pending, because it is made outside the engine and may take long. While
+    /// this holds after [`Schedule::decide`], the engine ignores the returned decision, stops, and continues
+    /// from there when it is next polled for a packet. Time must not advance in between.
     fn is_thinking(&self) -> bool {
         false
     }

@@ -161,18 +161,18 @@ macro_rules! options {
 }
 
 options! {
-    /// `round-robin`: how much a path sends in its turn. Default [`Quota::Window`].
+    /// `round-robin`: the amount that a path sends in its turn. Default [`Quota::Window`].
     quota: Quota = Quota::default();
-    /// `weighted`: what the shares are proportional to. Default [`WeightSource::Configured`].
+    /// `weighted`: the basis of the shares. Default [`WeightSource::Configured`].
     weights: WeightSource = WeightSource::default();
     /// `redundant`: copies of each chunk, from 1 to the number of paths; fractions mix. Default infinity:
     /// a copy on every path.
     copies: f64 = f64::INFINITY;
     /// `daps` and `daps-lcm`.
     daps: DapsOptions = DapsOptions::default();
-    /// `bas`: whether the forward delay counts. Default no, as published.
+    /// `bas`: whether the forward delay is included. Default no, as published.
     bas_with_delay: bool = false;
-    /// `otias`: how the wait behind a queue is counted. Default [`OtiasForm::Ceil`].
+    /// `otias`: the conversion of a queue to a wait. Default [`OtiasForm::Ceil`].
     otias_form: OtiasForm = OtiasForm::default();
     /// `blest`.
     blest: BlestOptions = BlestOptions::default();

@@ -19,7 +19,7 @@ pub enum RetransmissionPolicy {
     LossRate,
     /// Any path that has room now.
     Asap,
-    /// The path that delivers the chunk soonest, because all data behind the gap waits for it.
+    /// The path that delivers the chunk soonest, because all data after the gap waits for it.
     Fastest,
 }
 
@@ -47,7 +47,7 @@ impl RetransmissionPolicy {
         self.pick(view, rng, |p| p.usable)
     }
 
-    /// As [`choose`](Self::choose), but among the paths that are open now, for a chunk that may not exceed
+    /// Like [`choose`](Self::choose), but among the paths that are open now, for a chunk that may not exceed
     /// the window. `Same` waits for its path while that is usable, and `Fastest` for the path that delivers
     /// soonest including its wait.
     pub fn choose_open(self, view: &View<'_>, rng: &mut Rng) -> Option<PathId> {
@@ -124,7 +124,7 @@ mod tests {
         View { occasion: DecisionKind::Retransmission { lost_on: PathId(lost_on) }, ..view(paths) }
     }
 
-    /// Path 0 is full, 1 has the largest threshold, 2 the largest window, 3 the least loss.
+    /// Path 0 is full, 1 has the largest threshold, 2 the largest window, 3 the lowest loss.
     fn four() -> [PathView; 4] {
         let path = |id, cwnd, ssthresh, loss, in_flight| PathView {
             cwnd,

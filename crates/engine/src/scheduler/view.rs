@@ -34,8 +34,9 @@ pub struct PathView {
     pub reserved: bool,
     /// Configured share for `weighted`, any positive scale.
     pub weight: f64,
-    /// Time for which the acknowledgement of the first transmission after all acknowledged ones is overdue: beyond the
-    /// round trip, four mean deviations of it, and the longest delay of an acknowledgement. Zero if none is.
+    /// Time for which the acknowledgement of the first transmission after all acknowledged ones is overdue:
+    /// in excess of the round trip, four mean deviations of it, and the maximum delay of an acknowledgement.
+    /// Zero if none is overdue.
     pub overdue: Duration,
     /// Smoothed round trip, `None` before the first sample.
     pub srtt: Option<Duration>,
@@ -68,8 +69,8 @@ pub struct PathView {
     pub burst_room: u64,
     /// Measured delivery rate, `None` before the first measurement.
     pub rate: Option<Rate>,
-    /// Rate at which congestion control paces the path: the rate that it takes the path to have, times the gain of its present
-    /// state. Zero if it does not pace.
+    /// Rate at which congestion control paces the path: its estimate of the path's rate, times the gain of
+    /// its current state. Zero if it does not pace.
     pub pacing_rate: Rate,
     /// Rate at which the queue of the path drains, while the queue grows and this is less than half of
     /// `rate`: the path has become slower.
@@ -209,8 +210,8 @@ pub struct View<'a> {
     pub window_room: u64,
     /// The peer's total receive buffer, bytes.
     pub receive_buffer: u64,
-    /// Number of chunks from the beginning of the stream that the peer has received without a gap: the number
-    /// of the first chunk that it is not known to have. Numbered as in [`SentReport`](super::SentReport).
+    /// Number of chunks from the beginning of the stream that the peer has received without a gap, which is
+    /// the number of the first chunk that it may lack. Numbered as in [`SentReport`](super::SentReport).
     pub acknowledged_chunks: u64,
     /// Whether the application has declared that no data follows the queued data.
     pub closing: bool,

@@ -176,8 +176,8 @@ pub struct Config {
     /// Max.Burst: maximum number of packets sent in response to one event (4); 0: no limit.
     pub max_burst: u32,
     /// Reduce the window in proportion to delivered data after a loss (RFC 6937bis), instead of
-    /// immediately, on paths with
-    /// their own recovery state (CMT or RACK) whose congestion control does not pace.
+    /// immediately, on paths with their own recovery state (CMT or RACK) whose congestion control does not
+    /// pace.
     pub prr: bool,
     /// Pacing. `None`: data is sent as acknowledgements open the window.
     pub pacing: Option<Pacing>,

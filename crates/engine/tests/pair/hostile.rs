@@ -1,4 +1,4 @@
-//! Packets that a broken or hostile peer may send: no panic, no hang, a stated answer.
+//! Packets of a broken or hostile peer: no panic, no hang, a specified answer.
 
 use ropewalk_base::{Duration, Serial16, Serial32, StreamId, Time};
 use ropewalk_engine::Payload;
@@ -227,7 +227,7 @@ pub fn shutdown_chunks_out_of_place_end_nothing() {
         pair.inject(end, 0, Packet::of(tags[end], Chunk::error(ErrorCause::StaleCookie(u32::MAX))));
         assert_eq!(*pair.ends[end].state(), State::Established);
     }
-    // A SHUTDOWN that acknowledges what was never sent acknowledges nothing.
+    // A SHUTDOWN that acknowledges data that was never sent is ignored.
     pair.inject(LEFT, 0, Packet::of(tags[LEFT], Chunk::Shutdown(first.plus(1000))));
     assert!(!pair.ends[LEFT].is_flushed());
 }

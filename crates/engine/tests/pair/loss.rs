@@ -209,7 +209,7 @@ fn what_was_given_up_and_has_arrived_after_all_counts_for_its_path() {
     let mut pair = Pair::up(&settings, &[25]);
     pair.greet();
     let before = pair.counters(LEFT)[0].delivered_bytes;
-    // The answers come when the timer has expired: little was sent again by then.
+    // The answers arrive after the timer has expired, when little has been retransmitted.
     let late = Fate::Late(ms(2000));
     pair.script(move |sent| if sent.from == RIGHT { late } else { Fate::Arrive });
     pair.send_full(LEFT, 20);

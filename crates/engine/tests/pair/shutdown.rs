@@ -91,7 +91,7 @@ pub fn ends_that_shut_down_at_once_both_end_well_whatever_is_lost() {
 
 #[test]
 pub fn a_peer_that_has_much_to_flush_is_waited_for() {
-    // 400 kB at one chunk per 210 ms take longer than all tries of T2 together.
+    // 400 kB at one chunk per 210 ms take longer than all attempts of T2 together.
     let mut settings = config(1, 3000);
     settings.send_buffer = 1 << 20;
     let mut pair = Pair::up(&settings, &[5]);
@@ -165,7 +165,7 @@ pub fn an_abort_tells_the_peer_and_leaves_nothing_behind() {
     pair.run_for(Duration::from_secs(100));
     assert_eq!(pair.log.len(), sent, "nothing more is sent");
     assert_eq!(pair.ends[RIGHT].next_deadline(), None);
-    // What had arrived before can still be read.
+    // Data that arrived before can still be read.
     pair.drain(RIGHT);
 }
 

@@ -80,7 +80,7 @@ fn a_message_for_the_first_open_path_waits_for_no_quicker_path_and_for_no_queue(
         let mut pair = Pair::up(&config(2, 1 << 20), &delays);
         pair.greet();
         let quick = usize::from(delays[0] > delays[1]);
-        // More than both windows hold.
+        // More than the capacity of both windows.
         for salt in 0..60 {
             pair.send_message(LEFT, numbered(FULL, salt), with(Urgency::FirstOpen));
         }

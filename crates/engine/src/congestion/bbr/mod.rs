@@ -122,7 +122,7 @@ impl PathOptions {
             unit: options.unit,
             initial_window: options.initial_window.map(bytes),
             tolerated_loss_permille: options.variants.tolerated_loss_permille,
-            // The bottleneck detector recognises the queues that full probes drain.
+            // The detector of shared bottlenecks relies on the effect of full probes on queues.
             brief_probe_rtt: options.variants.brief_probe_rtt
                 && options.variants.coupling == BottleneckCoupling::None,
         }
