@@ -5,7 +5,8 @@ use ropewalk_base::Time;
 /// The earliest of several timers. It is recomputed only after [`CachedDeadline::invalidate`], so an
 /// input that changes no timer need not visit them.
 ///
-/// [`Time::FAR_FUTURE`]: no timer runs. [`Time::ZERO`]: stale. A timer due at that instant is computed every time.
+/// [`Time::FAR_FUTURE`]: no timer runs. [`Time::ZERO`]: stale. A timer due at that instant is computed
+/// every time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CachedDeadline(Time);
 

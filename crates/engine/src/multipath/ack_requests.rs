@@ -5,7 +5,8 @@
 //! by a bit in the packet (RFC 7053). No state at the receiver can then be out of date.
 //!
 //! ```text
-//! packets between two requests:   in flight / 8, and at least enough to keep acknowledgements below 1 % of the bytes sent,
+//! packets between two requests:   in flight / 8, and at least enough to keep acknowledgements
+//!                                 below 1 % of the bytes sent,
 //!                                 but at most in flight / 4, and at least 2
 //! ```
 //!

@@ -330,7 +330,7 @@ impl<O: Outstanding> Sender<O> {
     }
 }
 
-/// The earlier of two times, one of which may not be set.
+/// The earlier of two times. The first may not be set.
 pub(super) fn earlier(known: Option<Time>, at: Time) -> Time {
     known.map_or(at, |known| known.min(at))
 }

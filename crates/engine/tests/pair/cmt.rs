@@ -163,8 +163,8 @@ fn each_policy_sends_lost_chunks_where_it_says() {
 /// A SACK: number of chunks that it acknowledges cumulatively, gaps, and the packet count of DAC.
 type Report = (u32, &'static [(u16, u16)], u8);
 
-/// Sends ten chunks on one path, all of which are lost, and handles these SACKs. Returns how many chunks
-/// then count as lost.
+/// Sends ten chunks on one path, which are all lost, and handles these SACKs. Returns how many chunks then
+/// count as lost.
 fn retransmitted_after(sacks: &[Report]) -> u64 {
     let mut settings = ample(2);
     settings.initial_window = Some(100_000);

@@ -185,8 +185,8 @@ impl SendQueue {
         &mut self.scheduling_mut().held
     }
 
-    /// Whether a reset of streams waits for the acknowledgement of data, all of which has been cut into
-    /// chunks. RFC 7053: a sender that cannot continue without a SACK requests it immediately.
+    /// Whether a reset of streams waits for the acknowledgement of data that has been cut into chunks
+    /// completely. RFC 7053: a sender that cannot continue without a SACK requests it immediately.
     #[inline]
     pub fn is_drained_for_reset(&self) -> bool {
         self.messages.is_empty() && self.held().is_some_and(|held| !held.is_idle())
