@@ -1,5 +1,6 @@
 //! Detection of spurious retransmissions by duplicate reports (reported as in RFC 2883, response as in RFC
 //! 3708).
+//!
 //! A receiver reports data that arrives twice. If every retransmission since a reduction was reported as
 //! a duplicate, no data was lost, and the reduction is undone. The decision is made a round trip after
 //! the retransmission, and a lost report prevents it.

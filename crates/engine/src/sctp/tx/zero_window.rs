@@ -1,5 +1,6 @@
 //! Zero-window probes (RFC 9260, 6.1 A): while the peer's receive window is closed, one DATA chunk at a
 //! time tests whether it has opened. The SACK that reported this may have been lost.
+//!
 //! ```text
 //!          window shut,          1 RTO              the probe leaves
 //!          nothing in flight     later
