@@ -78,7 +78,7 @@ impl Payload {
         }
     }
 
-    /// The bytes, or zeros for a length.
+    /// The bytes, or zeros if only the length is known.
     #[must_use]
     pub fn into_bytes(self) -> Bytes {
         match self {
@@ -87,7 +87,7 @@ impl Payload {
         }
     }
 
-    /// Joins several payloads. Lengths are added without creating bytes.
+    /// Joins several payloads. If any of them is only a length, so is the result.
     #[must_use]
     pub fn concat(pieces: &[Self]) -> Self {
         if let [only] = pieces {

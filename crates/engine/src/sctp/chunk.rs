@@ -135,7 +135,7 @@ impl Data {
     /// Length of the chunk, padding included, bytes.
     #[inline]
     pub fn wire_len(&self) -> u32 {
-        // One bit says whether there are 4 bytes more, so this takes no branch.
+        // Branch-free: one bit determines whether there are 4 more bytes.
         let more = (self.flags.0 & DataFlags::INTERLEAVED.0) >> 5;
         Self::wire_len_of(self.payload.len()) + u32::from(more)
     }

@@ -226,7 +226,7 @@ pub struct Config {
     /// Limit `partial_bytes_acked`, the credit towards the next increase in congestion avoidance, to one
     /// window (RFC 9260, 7.2.2; RFC 4960 lets it accumulate while the window is not full).
     pub partial_bytes_capped: bool,
-    /// Whether congestion windows are rounded down to whole chunks, as throughput models assume.
+    /// Whether congestion windows are rounded down to full chunks, as in throughput models.
     pub window_rounding: WindowRounding,
     /// Source of forward delays.
     pub delay_source: DelaySource,

@@ -363,7 +363,7 @@ impl Association {
                         Err(refusal) => Answer::Error(id, refusal),
                     }
                 }
-                // RFC 9260, 3.2.1: the highest bit of an unknown type says whether to continue.
+                // RFC 9260, 3.2.1: the highest bit of an unknown type determines whether to continue.
                 Some(Asked::Unknown(kind)) if goes_on((kind >> 8) as u8) => continue,
                 Some(Asked::Unknown(_)) | None => break,
             };

@@ -8,7 +8,7 @@ use super::super::cause::AbortCause;
 /// Retransmission timer of a control chunk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Retry {
-    /// When the chunk is sent again.
+    /// When the chunk is retransmitted.
     pub at: Time,
     /// Number of retransmissions so far.
     pub count: u32,
@@ -84,7 +84,7 @@ pub enum State {
     ShutdownSent {
         /// T2-shutdown.
         t2: Retry,
-        /// T5-shutdown-guard: when the shutdown is given up.
+        /// T5-shutdown-guard: when the association is aborted.
         guard: Time,
     },
     /// The peer is shutting down; our data is still outstanding.

@@ -124,7 +124,8 @@ impl Association {
         self.control.heartbeats.schedule(now, id, paths, &mut self.random.rng);
     }
 
-    /// Counts a timeout or an unanswered HEARTBEAT on `id`. `counts`: it counts against the association, too.
+    /// Counts a timeout or an unanswered HEARTBEAT on `id`. `counts`: whether it
+    /// also counts against the association.
     pub(super) fn note_path_error(&mut self, now: Time, id: PathId, counts: bool) {
         if self.sender.on_path_error(id) {
             if self.path_status(id) == PathStatus::PotentiallyFailed {

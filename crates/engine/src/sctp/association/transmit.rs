@@ -273,7 +273,7 @@ impl Association {
         self.sender.reply_path(self.sack_path())
     }
 
-    /// Chooses among the paths whose DATA the SACK acknowledges (RFC 9260, 6.4).
+    /// Selects one of the paths whose DATA the SACK acknowledges (RFC 9260, 6.4).
     ///
     /// The fastest of them, according to handshake and heartbeats, opens the window soonest. If SACKs always
     /// took the path of the last packet, counting packets over all paths could fall in step with the paths

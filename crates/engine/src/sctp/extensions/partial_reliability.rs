@@ -62,8 +62,8 @@ pub struct Delivery {
     /// Maximum number of retransmissions (RFC 7496, 3.1). `None`: limited by the lifetime only. Ignored
     /// if the peer does not support FORWARD-TSN.
     pub retransmissions: Option<u8>,
-    /// Priority (RFC 7496, 3.2): when the send buffer is full, an unsent message may be given up for one
-    /// with a lower number. `None`: it is never given up for another.
+    /// Priority (RFC 7496, 3.2): when the send buffer is full, an unsent message may be abandoned for one
+    /// with a lower number. `None`: it is never abandoned for another.
     pub priority: Option<u32>,
     /// Whether the message is delivered in the order of its stream. At the peer, an ordered message waits
     /// until earlier ones have arrived or are abandoned.
@@ -141,7 +141,7 @@ pub(crate) struct Limit {
     pub expires: Time,
     /// Maximum number of retransmissions; [`u8::MAX`]: unlimited.
     pub retransmissions: u8,
-    /// Set if it may be given up for others while it is queued. Only for messages that have no TSN yet.
+    /// Set if it may be abandoned for others while it is queued. Only for messages that have no TSN yet.
     pub priority: Option<u32>,
     /// Whether a second copy is sent on another path.
     pub twice: bool,
@@ -228,7 +228,7 @@ pub(crate) struct Limits {
     /// When the next chunk expires, if a message may wait for it at the peer.
     pub next_expiry: Time,
     pub forward: ForwardTimer,
-    /// Messages that were given up.
+    /// Counts of abandoned messages.
     pub abandoned: AbandonedCounts,
     /// Abandoned messages that the user has not taken yet. `None`: they are only counted.
     pub reports: Option<Vec<Undelivered>>,
@@ -258,7 +258,7 @@ impl Limits {
         }
     }
 
-    /// Counts `count` unsent messages as given up; `messages` describes each of them.
+    /// Counts `count` unsent messages as abandoned. `messages` describes each of them.
     pub fn on_dropped(
         &mut self,
         policy: ReliabilityPolicy,
@@ -394,13 +394,13 @@ impl Limits {
         self.sent.binary_search_by_key(&tsn, |one| one.tsn).ok()
     }
 
-    /// The limits of `tsn`, and whether its message was given up. `None`: its message has no limits.
+    /// The limits of `tsn`, and whether its message was abandoned. `None`: its message has no limits.
     pub fn get(&self, tsn: u64) -> Option<(Limit, bool)> {
         let one = &self.sent[self.position(tsn)?];
         Some((one.limit, one.given_up))
     }
 
-    /// Whether `tsn` has an interactive message that was not given up.
+    /// Whether `tsn` belongs to an interactive message that was not abandoned.
     pub fn is_urgent(&self, tsn: u64) -> bool {
         self.get(tsn).is_some_and(|(limit, given_up)| limit.urgent && !given_up)
     }

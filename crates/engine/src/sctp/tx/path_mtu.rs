@@ -52,7 +52,7 @@ impl Sender {
         self.outstanding.deadline.invalidate();
     }
 
-    /// The path leads to another address now. Probes are the largest packets that this end sends unrequested,
+    /// Called when the path leads to another address. Probes are the largest packets that this end sends unrequested,
     /// so the new address gets none before it has answered a HEARTBEAT.
     pub fn forget_mtu(&mut self, now: Time, id: PathId) {
         let Some(search) = &mut self.paths[id.index()].mtu else { return };

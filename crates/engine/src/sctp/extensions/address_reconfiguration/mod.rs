@@ -287,7 +287,7 @@ impl AddressReconfiguration {
         self.outstanding.as_ref().map_or(0, |one| one.attempts)
     }
 
-    /// T4-rto: when the outstanding ASCONF is sent again.
+    /// T4-rto: when the outstanding ASCONF is retransmitted.
     pub fn deadline(&self) -> Option<Time> {
         self.outstanding.as_ref().map(|one| one.timer)
     }
