@@ -2,10 +2,11 @@
 
 use ropewalk_base::Time;
 
-/// The earliest of several timers. It is recomputed only after [`CachedDeadline::invalidate`], so an input that
-/// changes no timer need not visit them.
+/// The earliest of several timers. It is recomputed only after [`CachedDeadline::invalidate`], so an
+/// input that changes no timer need not visit them.
 ///
-/// [`Time::FAR_FUTURE`]: no timer runs. [`Time::ZERO`]: stale; a timer due at that instant is computed every time.
+/// [`Time::FAR_FUTURE`]: no timer runs. [`Time::ZERO`]: stale. A timer due at that instant is computed
+/// every time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CachedDeadline(Time);
 
@@ -19,14 +20,14 @@ impl CachedDeadline {
         *self = Self::STALE;
     }
 
-    /// The deadline. `compute` gives the earliest timer; [`Time::FAR_FUTURE`] if none runs.
+    /// The deadline. `compute` returns the earliest timer, or [`Time::FAR_FUTURE`] if none runs.
     #[inline]
     pub fn get(&self, compute: impl Fn() -> Time) -> Time {
         debug_assert!(self.is_stale() || self.0 == compute(), "a timer moved unnoticed");
         if self.is_stale() { compute() } else { self.0 }
     }
 
-    /// Whether [`CachedDeadline::store`] is to be called.
+    /// Whether [`CachedDeadline::store`] must be called.
     #[inline]
     pub fn is_stale(&self) -> bool {
         self.0 == Time::ZERO

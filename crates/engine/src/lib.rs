@@ -1,5 +1,5 @@
-//! Sans-I/O multipath transport engines: they never read a clock, a socket, a file or a global
-//! random number. Time comes in as an argument; datagrams, events and deadlines come out.
+//! Sans-I/O multipath transport engines: they never read a clock, a socket, a file or a global random
+//! number. Time is an argument; datagrams, events and deadlines are results.
 
 pub mod congestion;
 mod deadline;
@@ -24,7 +24,7 @@ pub use transmit_info::{PacketSize, TransmitInfo};
 
 /// The valid name that is most similar to an invalid one.
 pub(crate) fn nearest_name(name: &str, valid: &[&'static str]) -> &'static str {
-    // No valid name is nearly this long; of longer names only the beginning is compared.
+    // No valid name is nearly this long. Only the beginning of longer names is compared.
     const LONGEST: usize = 64;
     let beginning: String = name.chars().take(LONGEST).collect();
     let nearest = valid.iter().min_by_key(|known| strsim::levenshtein(&beginning, known));

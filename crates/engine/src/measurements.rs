@@ -28,13 +28,14 @@ pub struct PathCounters {
 /// Measurements of the sender since the last reset.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SenderStats {
-    /// Time in which a path had congestion window and there was data, but the receive window was closed.
+    /// Time during which a path had congestion window and there was data, but the receive window was
+    /// closed.
     pub blocked: Duration,
     /// SACKs processed.
     pub sacks: u64,
-    /// Chunks sent again on another path to open a blocked window.
+    /// Chunks retransmitted on another path to open a blocked window.
     pub unblocked: u64,
-    /// Messages given up at the end of their lifetime or of their retransmissions (RFC 3758).
+    /// Messages abandoned at the end of their lifetime or of their retransmissions (RFC 3758).
     pub abandoned: u64,
     /// Windows halved because the data of their path kept the receive window closed.
     pub penalised: u64,
@@ -42,7 +43,7 @@ pub struct SenderStats {
 
 /// Accumulates [`SenderStats`].
 ///
-/// `repr(C)` keeps the order of the fields: first those that every input accesses.
+/// `repr(C)` keeps the order of the fields, with those that every input accesses first.
 #[derive(Clone, Debug, Default)]
 #[repr(C)]
 pub(crate) struct Measurements {

@@ -3,14 +3,14 @@
 //! Both exist in builds with debug assertions only; elsewhere every function here is empty and is
 //! optimised away. They are per thread, and nothing in an engine depends on the counter.
 
-/// A limit that a test removes, to show that the test would notice.
+/// A limit that a test disables, to show that the test would detect it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Defect {
-    /// Waiting messages of a stream take one slot per number from the next one on.
+    /// Waiting messages of a stream take one slot per number, starting at the next one.
     DenseStreams,
-    /// Held chunks take one slot per TSN from the cumulative one on.
+    /// Held chunks take one slot per TSN, starting at the cumulative one.
     DenseTsns,
-    /// Each fragment of a chunk takes as much work as the whole chunk.
+    /// Each fragment of a chunk takes as much work as a full chunk.
     QuadraticPieces,
     /// Chunks are charged by their length on the wire alone.
     UncountedBookkeeping,

@@ -1,4 +1,4 @@
-//! Payload of a chunk or segment: real bytes, or their number alone in a simulation.
+//! Payload of a chunk or segment: real bytes, or only their number in a simulation.
 
 use std::sync::Arc;
 
@@ -64,7 +64,7 @@ impl Payload {
         assert!(at as u64 + len as u64 <= self.len() as u64, "piece beyond the payload");
         match self {
             Self::Length(_) => Self::Length(len),
-            // Whole messages are the most common case.
+            // Complete messages are the most common case.
             Self::Bytes(b) if len as usize == b.len() => Self::Bytes(b.clone()),
             Self::Bytes(b) => b.slice(at as usize..(at + len) as usize).into(),
         }
@@ -78,7 +78,7 @@ impl Payload {
         }
     }
 
-    /// The bytes; zeros for a length alone.
+    /// The bytes, or zeros if only the length is known.
     #[must_use]
     pub fn into_bytes(self) -> Bytes {
         match self {
@@ -87,7 +87,7 @@ impl Payload {
         }
     }
 
-    /// Joins several payloads; lengths alone stay lengths.
+    /// Joins several payloads. If any of them is only a length, so is the result.
     #[must_use]
     pub fn concat(pieces: &[Self]) -> Self {
         if let [only] = pieces {
@@ -106,9 +106,9 @@ impl Payload {
     }
 }
 
-/// Memory that Linux takes for a packet of `bytes` bytes that came from a virtual device: an allocation of a power of
-/// two for the packet and a `struct skb_shared_info` (320), and a `struct sk_buff` (256). Drivers of network cards
-/// may take more.
+/// Memory that Linux uses for a packet of `bytes` bytes from a virtual device: an allocation of a power
+/// of two for the packet and a `struct skb_shared_info` (320), and a `struct sk_buff` (256). Drivers of
+/// network cards may use more.
 pub(crate) const fn packet_memory(bytes: u64) -> u64 {
     256 + (bytes + 320).next_power_of_two()
 }

@@ -19,9 +19,9 @@ pub enum Arrival {
     Violation,
 }
 
-/// Measurements since the last reset. Bytes are chunks with their headers unless said otherwise.
+/// Measurements since the last reset. Bytes are chunks with their headers unless stated otherwise.
 ///
-/// `repr(C)` keeps the order of the fields: first those that every input accesses.
+/// `repr(C)` keeps the order of the fields, with those that every input accesses first.
 #[derive(Clone, Debug, Default)]
 #[repr(C)]
 pub struct ReceiveStats {
@@ -50,7 +50,7 @@ pub struct ReceiveStats {
 }
 
 impl ReceiveStats {
-    /// Resets the measurements; data that is held now stays counted.
+    /// Resets the measurements. Data that is held now stays counted.
     pub fn reset(&mut self, now: Time) {
         *self = Self { held_bytes: self.held_bytes, held_since: now, ..Self::default() };
     }

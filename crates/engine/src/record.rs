@@ -39,7 +39,8 @@ impl From<&PathView> for PathSnapshot {
 pub struct DecisionRecord {
     /// Time of the decision.
     pub at: Time,
-    /// The chunk that was sent, counted from 0 at the start of the association; none if nothing was sent.
+    /// The chunk that was sent, counted from 0 at the start of the association, `None` if nothing was
+    /// sent.
     pub chunk: Option<u64>,
     /// The decision.
     pub action: Action,

@@ -1,4 +1,4 @@
-//! How a packet is to be sent.
+//! Transmission parameters of a packet.
 
 use ropewalk_base::{Ecn, PathId};
 
@@ -10,12 +10,12 @@ pub enum PacketSize {
     Usual,
     /// An MTU probe (RFC 8899): sent alone and without fragmentation, or not at all.
     Probe,
-    /// Too long: it was made for a larger MTU and cannot be split any more, so the IP layer has to fragment
+    /// Too long: it was made for a larger MTU and can no longer be split, so the IP layer has to fragment
     /// it (RFC 9260, 6.9).
     TooLong,
 }
 
-/// How a packet that was made in place is to be sent.
+/// Transmission parameters of a packet that was written in place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TransmitInfo {
     /// The path.

@@ -1,4 +1,4 @@
-//! The tables of obeyed rules name tests that exist.
+//! The conformance tables name tests that exist.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -37,14 +37,14 @@ fn tests(root: &Path) -> Vec<String> {
     names
 }
 
-/// The same of all crates that the pages speak of.
+/// Names of all test functions of the crates that the pages refer to.
 fn all_tests() -> Vec<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let crates = ["", "../runtime", "../webrtc", "../../tests/interop"];
     crates.iter().flat_map(|at| tests(&root.join(at))).collect()
 }
 
-/// The fields of a line of CSV. Fields with a comma or a quote are quoted; none has a line break.
+/// The fields of a line of CSV. Fields with a comma or a quote are quoted, and none has a line break.
 fn fields(line: &str) -> Vec<String> {
     let (mut fields, mut quoted) = (vec![String::new()], false);
     let mut rest = line.chars().peekable();
@@ -63,7 +63,7 @@ fn fields(line: &str) -> Vec<String> {
     fields
 }
 
-/// A row of `docs/data/conformance.csv`: a rule of a document, and where it is tested.
+/// A row of `docs/data/conformance.csv`: a rule of a document, and its tests.
 struct Rule {
     document: String,
     number: String,
@@ -84,7 +84,7 @@ fn table() -> Vec<Rule> {
     lines.map(rule).collect()
 }
 
-/// Requires that the tests that `place` names exist; one of `excuses` may replace them.
+/// Requires that the tests named in `place` exist. One of `excuses` may replace them.
 fn check(place: &str, tests: &[String], excuses: &[&str]) {
     let named: Vec<_> =
         place.split('`').skip(1).step_by(2).filter(|name| name.contains('_')).collect();

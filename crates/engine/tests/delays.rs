@@ -1,4 +1,4 @@
-//! How long short messages take beside a long one, over a link with a rate, in virtual time.
+//! Delays of short messages that are sent alongside a long one, over a link with a rate, in virtual time.
 
 use ropewalk_base::{Duration, PathId, Rate, Seed, StreamId, Time};
 use ropewalk_engine::Payload;
@@ -11,11 +11,11 @@ use ropewalk_netsim::{Host, LinkConfig, Outbox, Port, QueueModel, RouteId, World
 
 const LONG: u32 = 1_000_000;
 const SHORT: u32 = 100;
-/// When the short messages begin, when the long ones are sent, and when all is over.
+/// Start of the short messages, times of the long ones, and end of the run.
 const BEGIN: Time = Time::from_millis(1_000);
 const LONG_AT: [Time; 2] = [Time::from_millis(2_005), Time::from_millis(4_505)];
 const END: Time = Time::from_millis(7_000);
-/// Between two short messages.
+/// Interval between two short messages.
 const EVERY: Duration = Duration::from_millis(20);
 
 struct End {
@@ -25,7 +25,7 @@ struct End {
     /// When the next long message is sent.
     long: std::slice::Iter<'static, Time>,
     next: Time,
-    /// When each short message was handed over, and when each was read.
+    /// When each short message was passed to `send`, and when each was read.
     handed_over: Vec<Time>,
     read: Vec<Time>,
     long_read: Vec<Time>,
@@ -84,11 +84,12 @@ impl Host<Packet> for End {
     }
 }
 
-/// A setting: preset, congestion control, and packets that the queue of the link holds.
+/// A setting: preset, congestion control, and capacity of the link's queue in packets.
 type Setting = (Preset, &'static str, u32);
 
-/// How long the short messages took from `send` to the reader: those before, beside the first long message, and beside the
-/// second. Longest, ms. `scheduler`: with interleaving; none: without, in the order of submission.
+/// Maximum delay of the short messages from `send` to the reader, ms: before the first long message,
+/// during it, and during the second. `scheduler`: with interleaving. `None`: without interleaving, in the
+/// order of submission.
 fn play((preset, congestion, queue): Setting, scheduler: Option<StreamScheduler>) -> [f64; 3] {
     let mut config = Config::preset(preset, vec![PathConfig::default()], 4 << 20);
     config.use_congestion(congestion, CongestionFlavour::Published).expect("a known name");
@@ -98,7 +99,7 @@ fn play((preset, congestion, queue): Setting, scheduler: Option<StreamScheduler>
     let lay = || Scheduler::from_name("lay", &SchedulerOptions::default()).expect("built in");
     let mut left = Association::connect(config.clone(), lay(), Seed::root(1), Time::ZERO);
     let right = Association::listen(config, lay(), Seed::root(2));
-    // The long message has the largest value, and so the last turn or the least weight.
+    // The long message has the highest value, and thus the last turn or the lowest weight.
     for stream in 0..5 {
         left.set_stream_value(StreamId(stream), if stream == 0 { 9 } else { 1 }).unwrap_or(());
     }
@@ -147,7 +148,7 @@ fn short_messages_beside_a_long_one_wait_ten_milliseconds_more_than_alone_at_mos
     for scheduler in WITHIN_STREAMS {
         let [alone, first, second] = play(setting, Some(scheduler));
         assert!(second <= alone + 10.0, "{scheduler:?}: {second} ms, and {alone} ms alone");
-        // Losses at the end of the first slow start are sent again after a round trip.
+        // Losses at the end of the first slow start are retransmitted after a round trip.
         assert!(first <= alone + 30.0, "{scheduler:?}: {first} ms, and {alone} ms alone");
     }
     let [.., plain] = play(setting, None);

@@ -1,5 +1,5 @@
-//! Two ends joined by scripted paths, in virtual time. Deterministic: events at one time happen in
-//! the order in which they were made.
+//! Two ends connected by scripted paths, in virtual time. Deterministic: simultaneous events happen in
+//! the order of their creation.
 
 mod links;
 
@@ -30,14 +30,14 @@ pub const RIGHT: usize = 1;
 /// Bytes of user data in a full chunk on paths of 1500 B.
 pub const FULL: u32 = 1500 - 20 - 12 - 16;
 
-/// What becomes of a packet on its way.
+/// The fate of a packet in the network.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Fate {
     /// It arrives after the delay of its path.
     Arrive,
     /// It is lost.
     Drop,
-    /// It arrives so much later, and may be overtaken.
+    /// It arrives later by this time, and may be overtaken.
     Late(Duration),
     /// It arrives twice.
     Twice,
@@ -114,8 +114,8 @@ pub fn name(chunk: &Chunk) -> &'static str {
     }
 }
 
-/// The packet as its receiver decodes it. Every packet of every test goes this way, and must come out
-/// as it went in but for what is not on the wire.
+/// The packet as decoded by its receiver. Every packet of every test is encoded and decoded, and must be
+/// unchanged except for fields that are not on the wire.
 fn through_the_codec(packet: &Packet) -> Packet {
     let ports = Ports { source: 5001, destination: 9899 };
     let mut bytes = Vec::new();
@@ -140,7 +140,7 @@ fn through_the_codec(packet: &Packet) -> Packet {
     carried
 }
 
-/// If the packet has a compact form, it is decoded from that form as well.
+/// If the packet has a compact form, it is also decoded from that form.
 fn in_the_compact_form(packet: &Packet, expected: &Packet) {
     let form = compact::form_of(packet);
     if form == compact::STANDARD {
@@ -183,30 +183,30 @@ pub struct Pair {
     pub now: Time,
     /// One-way delay of each link.
     pub delays: Vec<Duration>,
-    /// Every packet that left, in order.
+    /// Every packet that was sent, in order.
     pub log: Vec<Sent>,
     pub events: [Vec<(Time, Event)>; 2],
-    /// What happened to the streams, and how many messages the user had read then.
+    /// Events about streams, and the number of messages that the user had read at that time.
     pub reconfigured: [Vec<(usize, Reconfigured)>; 2],
-    /// What has changed about addresses. The address of link `n` is [`address_of`] at both ends.
+    /// Changes of addresses. The address of link `n` is [`address_of`] at both ends.
     pub addresses: [Vec<AddressChange>; 2],
-    /// What the users have read.
+    /// Messages that the users have read.
     pub read: [Vec<Message>; 2],
     /// When they read it.
     pub read_at: [Vec<Time>; 2],
     /// Whether the users read.
     pub reads: [bool; 2],
-    /// What arrives is what was decoded, and not what was sent.
+    /// Whether the decoded packet arrives instead of the sent one.
     pub through_bytes: bool,
-    /// The link of each path, where they differ.
+    /// The link of each path, if it differs.
     links: [Vec<usize>; 2],
     script: Script,
     agenda: BTreeMap<(Time, u64), Happening>,
     made: u64,
     books: [Ledger; 2],
-    /// The books do not know of chunks that an end has abandoned, which occupy no room any more.
+    /// The ledgers do not account for chunks that an end has abandoned, which no longer occupy room.
     abandons: [bool; 2],
-    /// TSNs start over, which the books do not know.
+    /// TSNs start over, which the ledgers do not support.
     pub resets_tsns: bool,
 }
 
@@ -215,20 +215,20 @@ thread_local! {
     static PRESET: Cell<Preset> = const { Cell::new(Preset::Rfc9260) };
 }
 
-/// Runs a test with another preset than that of the simulator.
+/// Runs a test with a preset other than that of the simulator.
 pub fn under(preset: Preset, test: fn()) {
     PRESET.set(preset);
     test();
     PRESET.set(Preset::Rfc9260);
 }
 
-/// A configuration for `paths` paths of 1500 B, as RFC 9260 has it.
+/// A configuration for `paths` paths of 1500 B, following RFC 9260.
 pub fn config(paths: usize, receive_buffer: u64) -> Config {
     preset_config(PRESET.get(), paths, receive_buffer)
 }
 
-/// The same with the rules of a preset. A preset of sockets meets a peer that announces nothing, and packets hold as much
-/// as in the simulator.
+/// The same with the rules of a preset. A preset of sockets gets a peer that announces nothing, and
+/// packets have the same capacity as in the simulator.
 pub fn preset_config(preset: Preset, paths: usize, receive_buffer: u64) -> Config {
     let settings = Config::preset(preset, vec![PathConfig::default(); paths], receive_buffer);
     if !matches!(preset, Preset::Live | Preset::LiveRfc9260) {
@@ -245,7 +245,7 @@ pub fn preset_config(preset: Preset, paths: usize, receive_buffer: u64) -> Confi
     }
 }
 
-/// The same with losses found as RFC 9260 has it: by reports and by the timer.
+/// The same with loss detection as in RFC 9260: by reports and by the timer.
 pub fn as_published(paths: usize, receive_buffer: u64) -> Config {
     Config { recovery: LossDetection::MissingReports, ..config(paths, receive_buffer) }
 }
@@ -254,13 +254,13 @@ pub fn scheduler(name: &str) -> Scheduler {
     Scheduler::from_name(name, &SchedulerOptions::default()).expect("a built-in scheduler")
 }
 
-/// Each open path in turn, packet by packet, so that every path carries data.
+/// Uses each open path in turn, packet by packet, so that every path carries data.
 pub fn in_turn() -> Scheduler {
     let options = SchedulerOptions { quota: Quota::Packet, ..SchedulerOptions::default() };
     Scheduler::from_name("round-robin", &options).expect("a built-in scheduler")
 }
 
-/// Bytes that differ from place to place and from salt to salt.
+/// Bytes that differ between positions and between salts.
 pub fn numbered(size: u32, salt: u32) -> Payload {
     let bytes: Vec<u8> = (0..size).map(|i| (i.wrapping_mul(31) ^ salt) as u8).collect();
     Payload::from(Bytes::from(bytes))
@@ -275,7 +275,7 @@ pub fn at_ms(millis: u64) -> Time {
 }
 
 impl Pair {
-    /// Two ends that have sent nothing yet; `delays` in milliseconds, one way.
+    /// Two ends that have not sent anything; `delays` in milliseconds, one way.
     pub fn new(config: &Config, delays: &[u64]) -> Self {
         Self::with(config, config, delays, [in_turn(), in_turn()])
     }
@@ -317,7 +317,7 @@ impl Pair {
         }
     }
 
-    /// An end crashes, and another takes its place.
+    /// Replaces a crashed end by another association.
     pub fn replace(&mut self, end: usize, association: Association) {
         self.books = [0, 1].map(|end| Ledger::new(self.ends[end].config().chunk_limit()));
         self.ends[end] = association;
@@ -325,7 +325,7 @@ impl Pair {
         self.drain(end);
     }
 
-    /// What becomes of packets from now on.
+    /// Sets the fate of packets from now on.
     pub fn script(&mut self, script: impl FnMut(&Sent) -> Fate + 'static) {
         self.script = Box::new(script);
     }
@@ -357,8 +357,8 @@ impl Pair {
         self.log.clear();
     }
 
-    /// Has one small message each way behind it: the first DATA of an association is acknowledged at once (RFC 9260,
-    /// 5.1).
+    /// Exchanges one small message in each direction: the first DATA of an association is acknowledged
+    /// immediately (RFC 9260, 5.1).
     pub fn greet(&mut self) {
         for end in [LEFT, RIGHT] {
             self.send(end, 20);
@@ -374,7 +374,7 @@ impl Pair {
         self.made += 1;
     }
 
-    /// Hands a packet to an end as if it came from its peer on `path`.
+    /// Passes a packet to an end as if it came from its peer on `path`.
     pub fn inject(&mut self, to: usize, path: usize, packet: Packet) {
         self.arrive(to, path, packet);
         self.drain(to);
@@ -428,14 +428,14 @@ impl Pair {
         self.log.push(sent);
     }
 
-    /// The next moment at which something happens.
+    /// Time of the next event.
     fn next(&self) -> Option<Time> {
         let timers = self.ends.iter().filter_map(Association::next_deadline);
         let arrivals = self.agenda.keys().next().map(|(at, _)| *at);
         timers.chain(arrivals).min().map(|at| at.max(self.now))
     }
 
-    /// Lets everything happen up to and including `until`.
+    /// Runs all events up to and including `until`.
     pub fn run_until(&mut self, until: Time) {
         for _ in 0..1_000_000 {
             let Some(next) = self.next().filter(|at| *at <= until) else {
@@ -469,7 +469,7 @@ impl Pair {
         self.run_until(self.now + span);
     }
 
-    /// Queues a message of so many bytes on stream 0 and drains.
+    /// Queues a message of this length on stream 0 and drains.
     pub fn send(&mut self, from: usize, bytes: u32) {
         self.send_on(from, 0, Payload::Length(bytes), false);
     }
@@ -479,12 +479,12 @@ impl Pair {
         self.drain(from);
     }
 
-    /// Queues a message that is delivered as `delivery` says and drains.
+    /// Queues a message with the delivery options `delivery` and drains.
     pub fn send_message(&mut self, from: usize, payload: Payload, delivery: Delivery) {
         self.try_send(from, 0, payload, delivery).expect("room");
     }
 
-    /// As [`Pair::send_message`], if there is room in the send buffer.
+    /// Like [`Pair::send_message`], if there is room in the send buffer.
     pub fn try_send(
         &mut self,
         from: usize,
@@ -501,7 +501,7 @@ impl Pair {
         sent
     }
 
-    /// Queues a message without letting it leave yet.
+    /// Queues a message without draining.
     pub fn queue(&mut self, from: usize, stream: u16, payload: Payload, unordered: bool) {
         self.ends[from].send(StreamId(stream), payload, unordered).expect("room");
     }
@@ -527,7 +527,7 @@ impl Pair {
         self.ends[end].path_view(self.now, PathId::from_index(path))
     }
 
-    /// Why an end closed, if it did.
+    /// The reason for which an end closed, if it did.
     pub fn closed(&self, end: usize) -> Option<CloseReason> {
         self.events[end].iter().find_map(|(_, event)| match event {
             Event::Closed(reason) => Some(*reason),
@@ -535,19 +535,19 @@ impl Pair {
         })
     }
 
-    /// Packets that left `end` with a chunk of that name.
+    /// Number of packets of `end` with a chunk of that name.
     pub fn count(&self, end: usize, chunk: &str) -> usize {
         self.log.iter().filter(|s| s.from == end && s.names().contains(&chunk)).count()
     }
 
-    /// Times at which packets with DATA left `end`.
+    /// Times at which `end` sent packets with DATA.
     pub fn data_times(&self, end: usize) -> Vec<Time> {
         let data = self.log.iter().filter(|s| s.from == end && s.data().next().is_some());
         data.map(|s| s.at).collect()
     }
 
-    /// No chunk beyond the cumulative acknowledgement and the buffer offered ever leaves, but one
-    /// that is alone: the zero-window probe.
+    /// Checks that no chunk beyond the cumulative acknowledgement and the offered buffer is sent, except
+    /// a single one: the zero-window probe.
     fn check_span(&mut self, from: usize, packet: &Packet) {
         if self.resets_tsns {
             return;

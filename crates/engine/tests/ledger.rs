@@ -1,5 +1,5 @@
-//! Keeps the books of one sender, from its packets alone: which chunks it sent, and how far the
-//! peer's SACKs let it go.
+//! A ledger of one sender, from its packets alone: the chunks that it sent, and the limit that the peer's
+//! SACKs permit.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,30 +12,31 @@ pub struct Beyond {
     /// TSNs since the first.
     #[allow(dead_code, reason = "shown where a case fails")]
     pub chunk: u64,
-    /// Its end, bytes since the first; or the end of all that takes room at the peer, if that is less.
+    /// Its end, bytes since the first; or the end of all data that occupies room at the peer, if that is
+    /// less.
     #[allow(dead_code, reason = "shown where a case fails")]
     pub end: u64,
-    /// The furthest that was offered.
+    /// The highest offer.
     #[allow(dead_code, reason = "shown where a case fails")]
     pub edge: u64,
     /// Its size, bytes.
     pub bytes: u64,
 }
 
-/// The books.
+/// The ledger.
 #[derive(Clone, Debug)]
 pub struct Ledger {
     first: Option<u32>,
     /// Sizes of the chunks sent so far, by number.
     sizes: BTreeMap<u64, u64>,
-    /// Bytes of the chunks below `known`, all of which were sent.
+    /// Bytes of the chunks below `known`, which were all sent.
     known: (u64, u64),
     edge: u64,
     largest: u64,
     /// Bytes of all chunks sent, and the number of the last one plus one.
     sent: (u64, u64),
-    /// Whole unordered messages: the peer's user has them as they come. Those not reported yet, and those
-    /// reported beyond the cumulative TSN.
+    /// Complete unordered messages, which the peer's user gets on arrival: those not reported yet, and
+    /// those reported beyond the cumulative TSN.
     passing: BTreeSet<u64>,
     passed: BTreeSet<u64>,
     mixed: bool,
@@ -47,7 +48,7 @@ pub struct Ledger {
 /// No test sends more chunks than this.
 const FURTHEST: u64 = 1 << 17;
 
-/// The least that a chunk can be.
+/// Minimum length of a chunk.
 const LEAST: u64 = Data::HEADER as u64 + 4;
 
 impl Ledger {
@@ -72,7 +73,7 @@ impl Ledger {
         self.sizes.get(&chunk).copied().unwrap_or(unknown)
     }
 
-    /// Bytes of the chunks below `chunk`; those not sent yet count `unknown` each.
+    /// Bytes of the chunks below `chunk`. Chunks not sent yet count as `unknown` each.
     fn offset(&self, chunk: u64, unknown: u64) -> u64 {
         let (at, bytes) = self.known;
         if chunk < at {
@@ -81,13 +82,13 @@ impl Ledger {
         bytes + (at..chunk).map(|c| self.size(c, unknown)).sum::<u64>()
     }
 
-    /// Enters a packet that leaves; tells of a new chunk beyond the edge.
+    /// Records a sent packet. Returns a new chunk beyond the edge.
     pub fn sent(&mut self, packet: &Packet) -> Option<Beyond> {
         let mut beyond = None;
         for chunk in &packet.chunks {
             match chunk {
                 Chunk::Init(init) => self.first = Some(init.initial_tsn.0),
-                // Later ones tell a TSN that counts only if the peer restarts.
+                // Later ones contain a TSN that is valid only if the peer restarts.
                 Chunk::InitAck(both) => _ = self.first.get_or_insert(both.0.initial_tsn.0),
                 Chunk::Data(data) => beyond = self.sent_data(data).or(beyond),
                 _ => {}
@@ -99,7 +100,7 @@ impl Ledger {
     fn sent_data(&mut self, data: &Data) -> Option<Beyond> {
         let chunk = u64::from(data.tsn.0.wrapping_sub(self.first?));
         if chunk > FURTHEST {
-            // Of the association before a restart.
+            // From the association before a restart.
             return None;
         }
         let bytes = u64::from(data.wire_len());
@@ -114,19 +115,20 @@ impl Ledger {
             self.mixed = true;
             self.passing.insert(chunk);
         }
-        // Unsent chunks before it count as the least they can be: no false alarm.
+        // Unsent chunks before it count with the minimum length, to avoid false alarms.
         let end = (self.offset(chunk, LEAST) + bytes).min(self.claimed());
         (end > self.edge).then_some(Beyond { chunk, end, edge: self.edge, bytes })
     }
 
-    /// The end of what takes room at the peer: all that has a number, but for what its user has already.
+    /// The end of the data that occupies room at the peer: all numbered chunks, except those that its
+    /// user already has.
     fn claimed(&self) -> u64 {
         let unsent = self.sent.1 - self.sizes.len() as u64;
         let passed: u64 = self.passed.iter().map(|c| self.size(*c, 0)).sum();
         self.sent.0 + if self.mixed { 0 } else { unsent * LEAST } - passed
     }
 
-    /// Enters a packet that came.
+    /// Records a received packet.
     pub fn received(&mut self, packet: &Packet) {
         for chunk in &packet.chunks {
             match chunk {
@@ -146,7 +148,8 @@ impl Ledger {
         }
     }
 
-    /// A requested SACK lists only recent blocks, so those before it count as well. Its window is valid if it is the newest.
+    /// A requested SACK lists only recent blocks, so earlier ones also count. Its window is valid if it
+    /// is the newest.
     fn note_requested(&mut self, sack: &Sack, number: Serial16) {
         let Some(first) = self.first else { return };
         let acked = u64::from(sack.cumulative.0.wrapping_sub(first).wrapping_add(1));

@@ -1,4 +1,4 @@
-//! What RFC 9260 says of every packet that an end sends, whatever it is about.
+//! Requirements of RFC 9260 for every packet that an end sends.
 
 use ropewalk_base::Time;
 use ropewalk_engine::path::PathStatus;
@@ -6,7 +6,7 @@ use ropewalk_engine::recovery::LossDetection;
 use ropewalk_engine::sctp::association::{PacketSize, State};
 use ropewalk_engine::sctp::{Association, Chunk, ExtensionChunk, Packet, Transmit};
 
-/// The rule that a packet breaks which has just left `end`; none if it keeps to all.
+/// The rule broken by a packet that has just left `end`, `None` if it obeys all rules.
 pub fn broken(now: Time, end: &Association, transmit: &Transmit) -> Option<&'static str> {
     let packet = &transmit.packet;
     let whole = composition(packet).or_else(|| size(end, transmit));
@@ -17,7 +17,7 @@ const fn is_data(chunk: &Chunk) -> bool {
     matches!(chunk, Chunk::Data(_))
 }
 
-/// 3, 3.2.2, 3.3.7, 5.1, 6.10: which chunks travel together, and in which order.
+/// 3, 3.2.2, 3.3.7, 5.1, 6.10: the chunks that may share a packet, and their order.
 fn composition(packet: &Packet) -> Option<&'static str> {
     let chunks = &packet.chunks[..];
     let lonely = |chunk: &Chunk| {
@@ -27,7 +27,7 @@ fn composition(packet: &Packet) -> Option<&'static str> {
     let ends = |chunk: &Chunk| matches!(chunk, Chunk::Abort { .. });
     let without_data =
         |chunk: &Chunk| ends(chunk) || matches!(chunk, Chunk::Shutdown(_) | Chunk::ShutdownAck);
-    // RFC 4895, 6.2: an AUTH chunk stands before what it covers.
+    // RFC 4895, 6.2: an AUTH chunk precedes the chunks that it covers.
     let auth = chunks.first().is_some_and(|chunk| chunk.kind() == 0x0f);
     let more = chunks.iter().skip(1 + usize::from(auth));
     let data: Vec<_> = chunks
@@ -68,8 +68,8 @@ fn composition(packet: &Packet) -> Option<&'static str> {
     rules.iter().find_map(|(rule, is_broken)| is_broken.then_some(*rule))
 }
 
-/// 6.1, B: new DATA leaves while less than a window is in flight, and goes beyond it by no more than one packet. A probe
-/// of the tail (RFC 8985, 7.3) may go beyond, so that the rule is for those who send none.
+/// 6.1, B: new DATA is sent while less than a window is in flight, and exceeds it by at most one packet.
+/// A tail loss probe (RFC 8985, 7.3) may exceed it, so the rule applies to ends that send none.
 fn window(now: Time, end: &Association, transmit: &Transmit) -> Option<&'static str> {
     let data = transmit.packet.chunks.iter().filter_map(|chunk| match chunk {
         Chunk::Data(data) => Some(data),
@@ -85,8 +85,8 @@ fn window(now: Time, end: &Association, transmit: &Transmit) -> Option<&'static 
     (before >= view.cwnd).then_some("6.1, B: nothing new where a whole window is in flight")
 }
 
-/// 6.10: no packet is longer than its path carries, but for what cannot be cut any more (6.9) and what finds out
-/// how much that is.
+/// 6.10: no packet exceeds the MTU of its path, except chunks that can no longer be split (6.9) and
+/// probes of the path MTU.
 fn size(end: &Association, transmit: &Transmit) -> Option<&'static str> {
     let bytes = transmit.packet.wire_len_in(end.config().packet_form) + end.config().lower_header;
     let fits = bytes <= end.path_mtu(transmit.path);
@@ -94,7 +94,7 @@ fn size(end: &Association, transmit: &Transmit) -> Option<&'static str> {
     (!may).then_some("6.10: a packet fits its path")
 }
 
-/// 5.1, 5.4, 6, 8.5: what may leave in which state, where to, and under which tag.
+/// 5.1, 5.4, 6, 8.5: packets that may be sent in each state, their destination, and their tag.
 fn by_state(end: &Association, transmit: &Transmit) -> Option<&'static str> {
     let (packet, state) = (&transmit.packet, end.state());
     let chunks = &packet.chunks[..];
@@ -121,7 +121,7 @@ fn by_state(end: &Association, transmit: &Transmit) -> Option<&'static str> {
         ),
         _ => false,
     };
-    // Answers to an INIT go where it came from, and belong to no association yet.
+    // Answers to an INIT are sent to its source, and do not belong to an association yet.
     let answers = |chunk: &Chunk| matches!(chunk, Chunk::InitAck(_) | Chunk::Abort { .. });
     let first = chunks.iter().find(|chunk| chunk.kind() != 0x0f).unwrap_or(&chunks[0]);
     let mut after = chunks.iter().skip_while(|chunk| !matches!(chunk, Chunk::CookieAck)).skip(1);

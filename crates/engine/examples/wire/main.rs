@@ -1,8 +1,8 @@
-//! Packets for other people's tools: `tests/wire` holds them against scapy and tshark.
+//! Packets for other tools: `tests/wire` checks them with scapy and tshark.
 //!
-//! `wire emit` prints packets that this engine makes, one in a line: what it is, and its bytes in hex.
-//! `wire read` takes packets in hex from standard input and prints for each the bytes that the engine
-//! makes of what it understood, and what that was; or `error` and why.
+//! `wire emit` prints packets of this engine, one per line: a description, and its bytes in hex. `wire
+//! read` reads packets in hex from standard input. For each it prints the bytes to which the engine
+//! encodes the decoded packet, and its description; or `error` and the reason.
 
 mod samples;
 

@@ -13,7 +13,7 @@ use ropewalk_engine::sctp::{
     RawParameter, Sack, Skipped,
 };
 
-/// What each is, and the packet.
+/// A description of each packet, and the packet.
 pub fn all() -> Vec<(String, Packet)> {
     let mut all = Vec::new();
     for (name, chunk) in control().into_iter().chain(data()).chain(rare()) {
@@ -171,7 +171,7 @@ struct Pair {
 }
 
 impl Pair {
-    /// Lets both send until neither has anything to say. Every ninth packet is lost.
+    /// Lets both ends send until neither has anything to send. Every ninth packet is lost.
     fn settle(&mut self, now: Time) {
         for end in [0, 1].into_iter().cycle().take(40) {
             while let Some(transmit) = self.ends[end].poll_transmit(now) {

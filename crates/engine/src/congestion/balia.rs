@@ -3,13 +3,14 @@
 
 use super::coupled::{Coupling, Windows};
 
-/// A compromise between LIA, which is slow to leave a congested path, and OLIA, which is slow to return to a
-/// path. Growth and reduction both depend on how much slower the path is than the fastest one.
+/// A compromise between LIA, which is slow to leave a congested path, and OLIA, which is slow to return
+/// to a path. Growth and reduction both depend on the ratio of the path's rate to that of the fastest
+/// one.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Balia;
 
-/// The draft's x_r and alpha_r: the rate of the path in bytes per second, and the factor by which the fastest
-/// path is faster. None while the round trip is unknown.
+/// The draft's x_r and alpha_r: the rate of the path in bytes per second, and the ratio of the fastest
+/// path's rate to it. `None` while the round trip is unknown.
 fn rate_and_ratio(windows: Windows<'_>, path: usize) -> Option<(f64, f64)> {
     let own = windows.window(path) / windows.srtt_s(path)?;
     let best = windows.measured().map(|(_, window, rtt)| window / rtt).fold(own, f64::max);

@@ -15,7 +15,7 @@ pub struct Packet {
     number: u64,
     sent_at: Time,
     snapshot: RateSnapshot,
-    /// When its acknowledgement arrives; none if it is lost.
+    /// When its acknowledgement arrives, `None` if it is lost.
     acked_at: Option<Time>,
 }
 
@@ -28,7 +28,7 @@ pub struct Path<C, S> {
     pub rtt: Duration,
     pub queue: u64,
     pub loss: f64,
-    /// Bytes that the application offers per second; none: as much as possible.
+    /// Bytes that the application offers per second. `None`: unlimited.
     pub offered: Option<u64>,
     pub now: Time,
     pub rng: Rng,
@@ -44,9 +44,9 @@ pub struct Path<C, S> {
     pub recovery_exit: Option<u64>,
     /// When each state was entered.
     pub states: Vec<(Time, S)>,
-    /// Largest queueing delay since it was reset.
+    /// Maximum queueing delay since it was reset.
     pub queueing: Duration,
-    /// Whether no packet gives a sample of the round trip, as if all were retransmissions (Karn's algorithm).
+    /// Whether packets give no round-trip samples, as if all were retransmissions (Karn's algorithm).
     pub karn: bool,
 }
 
@@ -89,13 +89,13 @@ impl<C: PathCongestion, S: Copy + PartialEq> Path<C, S> {
         }
     }
 
-    /// Bytes that the application has offered so far and that were not sent.
+    /// Bytes that the application has offered so far and that have not been sent.
     fn backlog(&self) -> u64 {
         let offered = self.offered.map(|rate| (rate as f64 * self.now.as_secs_f64()) as u64);
         offered.map_or(u64::MAX, |bytes| bytes.saturating_sub(self.sent))
     }
 
-    /// Runs until `until` and returns the rate of delivery since the last call, Mbit/s.
+    /// Runs until `until` and returns the delivery rate since the last call, Mbit/s.
     pub fn run_until(&mut self, until: Time) -> f64 {
         let (from, before) = (self.now, self.delivered);
         self.queueing = Duration::ZERO;
@@ -108,7 +108,7 @@ impl<C: PathCongestion, S: Copy + PartialEq> Path<C, S> {
                 .filter(|_| self.has_window())
                 .map(|rate| self.now + Duration::from_nanos(PACKET * 1_000_000_000 / rate.max(1)));
             let next = acked.into_iter().chain(paced.or(offered)).min();
-            // With neither, everything in flight was lost.
+            // Without either, everything in flight was lost.
             let Some(next) = next else {
                 self.time_out();
                 continue;

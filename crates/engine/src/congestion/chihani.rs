@@ -1,5 +1,5 @@
-//! The congestion control of a public ns-3 model of Multipath TCP (Chihani and Collange 2011), as the model
-//! behaves, to repeat measurements made with it.
+//! The congestion control of a public ns-3 model of Multipath TCP (Chihani and Collange 2011), with the
+//! model's actual behaviour, to repeat measurements made with it.
 
 use ropewalk_base::{PathId, Time};
 
@@ -19,7 +19,7 @@ pub enum ChihaniCoupling {
 }
 
 impl ChihaniCoupling {
-    /// The coupling behind a name of an algorithm, if there is one.
+    /// The coupling of a named algorithm, if there is one.
     pub(super) fn from_name(name: &str, compensated: bool) -> Option<Self> {
         match (name, compensated) {
             ("newreno", _) => Some(Self::Uncoupled),
@@ -54,14 +54,14 @@ struct Path {
 
 /// Initial threshold, bytes.
 const INITIAL_THRESHOLD: f64 = 65_535.0;
-/// Threshold from the first reduction on, segments.
+/// Threshold after the first reduction, segments.
 const THRESHOLD: f64 = 2.0;
-/// Largest window, segments.
+/// Maximum window, segments.
 const LARGEST: f64 = 1e9;
 
-/// A connection under the model's rules. The initial window is one segment. Windows grow by each
-/// acknowledgement, whatever it covers and whether or not the window was full. The threshold does not
-/// remember where a loss came: from the first reduction on, slow start ends at two segments.
+/// A connection under the model's rules. The initial window is one segment. Windows grow with each
+/// acknowledgement, regardless of what it covers and whether the window was full. The threshold does not
+/// remember where a loss occurred: after the first reduction, slow start ends at two segments.
 #[derive(Clone, Debug)]
 pub struct Chihani2011 {
     unit: u64,
@@ -87,8 +87,8 @@ impl Chihani2011 {
         self.coupling
     }
 
-    /// Puts `path` into slow start, up to the window of `segments` segments from which it was reduced
-    /// needlessly. Slow start ends one segment below that.
+    /// Puts `path` into slow start, up to the window of `segments` segments before an unnecessary
+    /// reduction. Slow start ends one segment below that.
     pub fn slow_start_to(&mut self, path: PathId, segments: f64) {
         let path = &mut self.paths[path.index()];
         path.threshold = path.threshold.max(segments - 1.0);
@@ -103,7 +103,8 @@ impl Chihani2011 {
         self.paths.iter().map(|path| path.window).sum()
     }
 
-    /// `a = V max(v / r^2) / (sum of v / r)^2` over smoothed windows; none before a round trip is known.
+    /// `a = V max(v / r^2) / (sum of v / r)^2` over smoothed windows, `None` before a round trip is
+    /// known.
     fn aggressiveness(&self) -> Option<f64> {
         let known = || self.paths.iter().filter_map(|path| Some((path.smoothed, path.srtt_s?)));
         let best = known().map(|(v, r)| v / (r * r)).reduce(f64::max)?;
@@ -112,7 +113,7 @@ impl Chihani2011 {
         Some(total * best / (rate * rate))
     }
 
-    /// Grows the window of `path` as by one acknowledgement.
+    /// Grows the window of `path` by one acknowledgement.
     pub fn open(&mut self, path: PathId) {
         let i = path.index();
         let state = &mut self.paths[i];
@@ -172,7 +173,7 @@ impl CongestionControl for Chihani2011 {
         self.cut(path.index());
     }
 
-    /// The same reduction: in the model a timeout is no worse a sign than three duplicates.
+    /// The same reduction: the model does not treat a timeout as worse than three duplicates.
     fn on_timeout(&mut self, path: PathId, _now: Time) {
         self.cut(path.index());
     }
@@ -213,7 +214,7 @@ impl CongestionControl for Chihani2011 {
         self.unit = unit;
     }
 
-    /// In whole segments, because the model sends no partial ones.
+    /// In full segments, because the model sends no partial ones.
     fn window(&self, path: PathId) -> u64 {
         self.paths[path.index()].window as u64 * self.unit
     }

@@ -8,7 +8,7 @@ use super::{
     PathCongestion, SentPacket,
 };
 
-/// A unit that is easy to count with, bytes.
+/// A unit for easy calculation, bytes.
 pub(super) const UNIT: u64 = 1000;
 
 /// An acknowledgement of `bytes` that advances, with `in_flight_before` bytes in flight.
@@ -21,7 +21,7 @@ pub(super) fn full_ack(path: &impl PathCongestion, bytes: u64) -> AckSample {
     ack(bytes, path.window())
 }
 
-/// The same, for a connection.
+/// Like [`full_ack`], for a connection.
 pub(super) fn full_ack_on(control: &impl CongestionControl, path: PathId, bytes: u64) -> AckSample {
     ack(bytes, control.window(path))
 }
@@ -54,8 +54,8 @@ pub(super) fn grown_by_an_ack(control: &mut impl CongestionControl, path: u8, by
     control.window(PathId(path)) as f64 - before as f64
 }
 
-/// Every algorithm in every variant, for `paths` paths that begin in slow start. Slow start is short, because
-/// otherwise windows without a loss would grow without limit.
+/// Every algorithm in every variant, for `paths` paths that begin in slow start. Slow start is short,
+/// because otherwise windows without a loss would grow without limit.
 fn all(paths: usize) -> Vec<(String, Congestion)> {
     let published =
         CongestionOptions { initial_ssthresh: 64 * UNIT, ..CongestionOptions::tcp(UNIT) };
@@ -72,7 +72,7 @@ fn all(paths: usize) -> Vec<(String, Congestion)> {
     all.into_iter().map(make).collect()
 }
 
-/// Those whose window follows losses. The windows of `bbr` and `bbr-v1` follow delivery rates.
+/// Algorithms whose window follows losses. The windows of `bbr` and `bbr-v1` follow delivery rates.
 fn loss_based(paths: usize) -> Vec<(String, Congestion)> {
     let mut all = all(paths);
     all.retain(|(_, control)| !matches!(control, Congestion::Bbr(_) | Congestion::BbrV1(_)));
@@ -81,7 +81,7 @@ fn loss_based(paths: usize) -> Vec<(String, Congestion)> {
 
 const RTT: Duration = Duration::from_millis(100);
 
-/// The rate of a path that delivers a unit each millisecond.
+/// The rate of a path that delivers one unit per millisecond.
 fn delivery(at: Time, in_flight: u64) -> Delivery {
     let delivered = |at: Time| at.as_nanos() / 1_000_000 * UNIT;
     let rate = Rate::from_bps(UNIT * 8 * 1000);
@@ -118,8 +118,8 @@ fn rounds(control: &mut Congestion, paths: usize, from: Time, count: u32) -> Tim
     (0..count).fold(from, |now, _| round(control, paths, now))
 }
 
-/// Sends and acknowledges on a path on which the application keeps `flight` units in flight, for `rounds` round trips whose
-/// delivery rates vary by these percentages. Returns the largest window.
+/// Sends and acknowledges on a path where the application keeps `flight` units in flight, for `rounds`
+/// round trips whose delivery rates vary by these percentages. Returns the maximum window.
 fn with_an_idle_window(control: &mut Congestion, flight: u64, rounds: u64, rates: &[u64]) -> u64 {
     let path = PathId(0);
     let (mut now, mut sent, mut largest) = (Time::from_millis(1), 0, 0);
@@ -135,7 +135,7 @@ fn with_an_idle_window(control: &mut Congestion, flight: u64, rounds: u64, rates
             control.on_sent(path, now, &packet);
         }
         let percent = rates[round as usize % rates.len()];
-        // The whole flight is acknowledged by a burst.
+        // The full flight is acknowledged by a burst.
         now += RTT * 100 / percent;
         for k in 0..flight {
             let number = sent + k;
@@ -174,8 +174,9 @@ proptest! {
         flight in 1..60u64,
         rates in prop::collection::vec(30..100u64, 1..40),
     ) {
-        // The model of Chihani and Collange does not ask whether a window is used. BBR version 1 is as the Linux kernel has
-        // it, whose window also holds what aggregated acknowledgements have kept back.
+        // The model of Chihani and Collange does not check whether a window is used. BBR version 1
+        // follows the Linux kernel, whose window also includes data that aggregated acknowledgements have
+        // delayed.
         let asks = |name: &str| !name.contains("Chihani") && !name.contains("bbr-v1");
         for (name, mut control) in all(1).into_iter().filter(|(name, _)| asks(name)) {
             let initial = control.window(PathId(0));
@@ -243,7 +244,7 @@ fn a_loss_reduces_the_window_of_its_path_only_and_undo_restores_it() {
             control.on_spurious(PathId(0), now);
             let after = [0, 1].map(|p| (control.window(PathId(p)), control.ssthresh(PathId(p))));
             assert_eq!(after, before, "{name}, {what}");
-            // There is nothing left to undo.
+            // Nothing is left to undo.
             event(&mut control, PathId(0), now);
             let cut = control.window(PathId(0));
             control.on_spurious(PathId(1), now);
@@ -280,7 +281,7 @@ fn no_round_trip_more_than_doubles_a_window_and_none_grows_from_what_recovers_or
             now = round(&mut control, 2, now);
             for (p, before) in before.into_iter().enumerate() {
                 let after = control.window(PathId(p as u8));
-                // One segment of rounding, for windows that are no multiple of it.
+                // One segment of rounding, for windows that are not a multiple of it.
                 assert!(after <= 2 * before + UNIT, "{name}: {before} to {after}");
             }
         }
@@ -316,9 +317,9 @@ fn one_path_under_a_coupled_rule_is_newreno() {
             }
             now += RTT;
             let [coupled, alone] = [0, 1].map(|i| pair[i].window(PathId(0)) as f64);
-            // NewReno counts a whole window of bytes before it grows by a segment; the coupled algorithms
-            // grow with each acknowledgement. The difference is a segment, plus a little for the steps of the
-            // last rounds.
+            // NewReno counts a full window of bytes before it grows by a segment; the coupled algorithms
+            // grow with each acknowledgement. The difference is a segment, plus a little for the steps of
+            // the last rounds.
             assert!((coupled - alone).abs() <= 2.0 * UNIT as f64, "{name}: {coupled} {alone}");
         }
     }

@@ -6,7 +6,7 @@ use ropewalk_base::{PathId, Time};
 use super::path_window::{Growth, PathWindow};
 use super::{AckSample, CongestionControl, CongestionOptions, SentPacket};
 
-/// The windows of a connection as a coupling rule sees them, bytes.
+/// The coupling rules' view of the windows of a connection, bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Windows<'a> {
     paths: &'a [PathWindow],
@@ -19,7 +19,7 @@ impl Windows<'_> {
         self.paths[i].cwnd()
     }
 
-    /// Smoothed round trip of path `i`, seconds; none before the first measurement.
+    /// Smoothed round trip of path `i`, seconds, `None` before the first measurement.
     #[inline]
     pub fn srtt_s(&self, i: usize) -> Option<f64> {
         self.paths[i].srtt_s()
@@ -63,7 +63,7 @@ pub trait Coupling {
         windows.window(path) / 2.0
     }
 
-    /// Least window after a reduction in units, if it differs from the floor of the threshold.
+    /// Minimum window after a reduction in units, if it differs from the floor of the threshold.
     fn floor_units(&self) -> Option<u64> {
         None
     }

@@ -13,7 +13,8 @@ const C: f64 = 0.4;
 const BETA: f64 = 0.7;
 /// Growth of Reno that corresponds to [`BETA`], segments per round trip (4.3, Figure 4's alpha).
 const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
-/// Linux, before the first loss: part of the window by which it grows at least in a round trip (`bictcp_update`).
+/// Linux, before the first loss: minimum growth of the window per round trip, as a part of it
+/// (`bictcp_update`).
 const FIRST_GROWTH: f64 = 0.05;
 /// Linux: time after the start of an epoch in which round trips are not measured, because they still contain the
 /// queue of the loss (`cubictcp_acked`).
@@ -26,7 +27,7 @@ struct Curve {
     w_max: f64,
     /// Size of the window before the last loss.
     prior: f64,
-    /// The current stage, which begins after recovery; none before.
+    /// The current stage, which begins after recovery; `None` before.
     epoch: Option<Epoch>,
 }
 
@@ -38,7 +39,7 @@ struct Epoch {
     c: f64,
     /// Time at which the curve returns to `w_max`, seconds after the start (Figure 2).
     k: f64,
-    /// Window of a Reno flow that began at the same time.
+    /// Window of a Reno flow that started at the same time.
     reno: f64,
 }
 
@@ -51,12 +52,12 @@ pub struct Cubic {
     acked_at: Time,
     sent_at: Time,
     fast_convergence: bool,
-    /// Part of the growth of one flow that this path has.
+    /// This path's part of the growth of one flow.
     share: f64,
     rules: Rules,
     /// HyStart of Linux, if it is used.
     hystart: Option<LinuxHyStart>,
-    /// Least round trip so far (`delay_min`), for the rules of Linux.
+    /// Minimum round trip so far (`delay_min`), for the rules of Linux.
     least: Option<Duration>,
 }
 
@@ -82,8 +83,8 @@ impl Cubic {
         self.window.cwnd() / self.window.unit()
     }
 
-    /// RFC 9438, 4.6 and 4.7: remembers the window at the loss. With fast convergence, a flow whose loss came
-    /// sooner than last time leaves bandwidth to others.
+    /// RFC 9438, 4.6 and 4.7: records the window at the loss. With fast convergence, a flow whose loss
+    /// occurred earlier than the last one leaves bandwidth to others.
     fn remember(&mut self) {
         self.before = Some(self.curve);
         let at = self.segments();
@@ -125,7 +126,7 @@ impl Cubic {
         self.window.grow(grown * self.window.unit());
     }
 
-    /// RFC 9438, 5.8: shifts the curve by time in which the window was not in use.
+    /// RFC 9438, 5.8: shifts the curve by the time during which the window was not in use.
     fn hold(&mut self, by: Duration) {
         if let Some(epoch) = &mut self.curve.epoch {
             epoch.start += by;
@@ -134,7 +135,7 @@ impl Cubic {
 }
 
 impl Cubic {
-    /// Linux: measures the least round trip, and ends slow start by HyStart (`cubictcp_acked`).
+    /// Linux: measures the minimum round trip, and ends slow start by HyStart (`cubictcp_acked`).
     fn measure(&mut self, now: Time, sample: &AckSample) {
         let Some(rtt) = sample.rtt else { return };
         if self.curve.epoch.is_some_and(|epoch| now.since(epoch.start) < UNMEASURED) {
@@ -155,7 +156,7 @@ impl Cubic {
 impl PathCongestion for Cubic {
     fn on_sent(&mut self, now: Time, packet: &SentPacket) {
         if self.rules == Rules::Linux && packet.in_flight_before == 0 {
-            // cubictcp_cwnd_event: only time in which nothing was in flight does not count.
+            // cubictcp_cwnd_event: only time with nothing in flight is excluded.
             self.hold(now.since(self.sent_at));
         }
         self.sent_at = now;
@@ -222,7 +223,7 @@ impl PathCongestion for Cubic {
     }
 
     fn set_unit(&mut self, unit: u64) {
-        // The curve is in segments, so a new unit changes it.
+        // The curve is in segments, so it depends on the unit.
         let ratio = self.window.unit() / unit as f64;
         for curve in self.before.iter_mut().chain([&mut self.curve]) {
             curve.w_max *= ratio;
@@ -247,7 +248,8 @@ impl PathCongestion for Cubic {
     }
 }
 
-/// Newton's method: basic operations give the same bits on every machine, unlike the cube root of a library.
+/// Newton's method: basic operations give identical results on every machine, unlike a library's cube
+/// root.
 fn cube_root(x: f64) -> f64 {
     const ROUNDS: u32 = 100;
     if x <= 0.0 {
@@ -353,13 +355,13 @@ mod tests {
     fn the_mean_window_is_that_of_the_response_function_and_fast_convergence_costs_a_flow_alone() {
         let rtt = Duration::from_millis(100);
         for period in [10_000, 30_000, 100_000] {
-            // 5.1, Equation 5, for 100 ms: 1.054 (rtt / p)^(3/4), (3 + beta) / 4 of the largest.
+            // 5.1, Equation 5, for 100 ms: 1.054 (rtt / p)^(3/4), (3 + beta) / 4 of the maximum.
             let expected = 1.054 * (0.1 * f64::from(period)).powf(0.75);
             let start = expected * 4.0 / (3.0 + BETA);
             let off = mean_window(start, period, rtt, false) / expected - 1.0;
             assert!(off.abs() < 0.02, "{period}: {off}");
-            // A loss that comes a segment sooner than the last one reduces w_max by 15 %, and the recovery is
-            // a fifth of a percent per loss.
+            // A loss one segment earlier than the last one reduces w_max by 15 %, and the recovery is a
+            // fifth of a percent per loss.
             let off = mean_window(start, period, rtt, true) / expected - 1.0;
             assert!((-0.15..=0.0).contains(&off), "{period}, with fast convergence: {off}");
         }

@@ -1,22 +1,25 @@
 //! Paths that share a bottleneck and act together as one flow there.
 //!
-//! An uncoupled algorithm takes a flow's share of a bottleneck for each path. To take one share for all paths, those
-//! of one bottleneck do together what one flow would do:
+//! An uncoupled algorithm takes a flow's share of a bottleneck for each path. To take one share in total,
+//! the paths of one bottleneck act like a single flow:
 //!
-//! * **A reduction is one by all.** One flow reduces its whole window after a loss, and not the part of one path. Losses
-//!   within a round trip belong to one congestion event, on whichever paths they occur.
-//! * **Each path has a part of the growth.** `n` equal paths grow together as one flow, each by an `n`-th.
-//! * **Probes are made in step** (`bbr`). Flows of BBR find their shares because a small flow gains more by a probe than a
-//!   large one does. That holds for the group if all its paths probe together. They also end a probe together, and
-//!   drain the queue together to measure the round trip.
+//! - **A reduction applies to all paths.** After a loss, one flow reduces its full window, not only the
+//!   part of one path. Losses within a round trip belong to one congestion event, on whichever paths they
+//!   occur.
+//! - **Each path has a part of the growth.** `n` equal paths grow together like one flow, each by an
+//!   `n`-th.
+//! - **Probes are made in step** (`bbr`). Flows of BBR find their shares because a small flow gains more
+//!   by a probe than a large one. That holds for the group if all its paths probe together. They also end
+//!   a probe together, and drain the queue together to measure the round trip.
 
 use ropewalk_base::{Duration, PathId, Time};
 
-/// One probe, or reduction, in so many is made by one path alone. What it does to the queue reaches the other paths only if
-/// they share the bottleneck. Without this, paths that act in step would seem to share one for ever.
+/// One in this many probes or reductions is made by one path alone. Its effect on the queue reaches the
+/// other paths only if they share the bottleneck. Without this, paths that act in step would appear to
+/// share one forever.
 pub(super) const ALONE: u32 = 4;
 
-/// What the other paths of a bottleneck must take part in.
+/// Signals to the other paths of a bottleneck.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Signals {
     /// A probe for bandwidth begins.
@@ -32,7 +35,7 @@ pub struct Signals {
 /// The groups of a connection, and the last reduction of each path.
 #[derive(Clone, Debug, Default)]
 pub(super) struct FlowGroups {
-    /// For each path, the least path of its group.
+    /// For each path, the lowest path of its group.
     groups: Vec<PathId>,
     reductions: Vec<Reduction>,
     /// Reductions by groups so far.
@@ -43,9 +46,9 @@ pub(super) struct FlowGroups {
 struct Reduction {
     /// When the window was last reduced, by this path or another one.
     at: Option<Time>,
-    /// The path whose loss was the cause.
+    /// The path with the loss that caused it.
     by: PathId,
-    /// Whether other windows were reduced with this one.
+    /// Whether other windows were reduced at the same time.
     in_step: bool,
     srtt: Duration,
 }
@@ -60,7 +63,7 @@ impl FlowGroups {
         }
     }
 
-    /// Takes other groups.
+    /// Sets new groups.
     pub fn set(&mut self, groups: &[PathId]) {
         self.groups.clear();
         self.groups.extend_from_slice(groups);
@@ -68,9 +71,10 @@ impl FlowGroups {
         self.reductions.iter_mut().for_each(|last| last.in_step = false);
     }
 
-    /// The part of the growth of one flow that `path` has. The rate of a path whose window grows by a segment per round
-    /// trip `r` grows as `1 / r^2`. The parts are such that the rate of the group grows as that of one flow over its
-    /// path with the shortest round trip: equal paths have an `n`-th each.
+    /// The part of the growth of one flow that `path` has. The rate of a path whose window grows by a
+    /// segment per round trip `r` grows with `1 / r^2`. The parts are chosen so that the rate of the
+    /// group grows like that of one flow over its path with the shortest round trip: equal paths have an
+    /// `n`-th each.
     pub fn growth_share(&self, path: PathId) -> f64 {
         let square = |i: usize| self.reductions[i].srtt.as_secs_f64().max(1e-9).powi(-2);
         let own = if path.index() < self.groups.len() { square(path.index()) } else { return 1.0 };
@@ -90,19 +94,20 @@ impl FlowGroups {
         self.groups.iter().enumerate().filter_map(same)
     }
 
-    /// Notes the round trip of a path.
+    /// Records the round trip of a path.
     pub fn note_round_trip(&mut self, path: PathId, srtt: Option<Duration>) {
         if let (Some(reduction), Some(srtt)) = (self.reductions.get_mut(path.index()), srtt) {
             reduction.srtt = srtt;
         }
     }
 
-    /// Whether a loss on path `by` at `now` reduces the window of `path`: not if it belongs to the congestion event of the
-    /// last reduction. Notes it, if it does.
+    /// Whether a loss on path `by` at `now` reduces the window of `path`, and records the reduction. A
+    /// loss that belongs to the congestion event of the last reduction does not.
     pub fn reduces(&mut self, path: usize, by: PathId, now: Time) -> bool {
         let Some(last) = self.reductions.get_mut(path) else { return path == by.index() };
         let is_same = last.at.is_some_and(|at| now.since(at) < last.srtt);
-        // The caller counts one loss per window of data of each path. Only losses of several paths are joined here.
+        // The caller counts one loss per window of data of each path. Only losses of several paths are
+        // merged here.
         let reduces = !is_same || last.by == by && path == by.index();
         if reduces {
             (last.at, last.by) = (Some(now), by);
@@ -110,7 +115,8 @@ impl FlowGroups {
         reduces
     }
 
-    /// The other paths whose windows a loss on `path` reduces too. One reduction in [`ALONE`] is made by the path alone.
+    /// The other paths whose windows a loss on `path` also reduces. One reduction in [`ALONE`] is made by
+    /// the path alone.
     pub fn reduced_with(&mut self, path: PathId, now: Time) -> Vec<usize> {
         let mut others: Vec<_> = self.others(path).collect();
         let joint = !self.events.is_multiple_of(ALONE);
@@ -122,7 +128,7 @@ impl FlowGroups {
         others
     }
 
-    /// Whether the window of `path` was last reduced together with those of others.
+    /// Whether the window of `path` was last reduced together with others.
     pub fn is_in_step(&self, path: PathId) -> bool {
         self.reductions.get(path.index()).is_some_and(|last| last.in_step)
     }

@@ -1,9 +1,10 @@
-//! Fully coupled windows: all paths act as one (Raiciu, Wischik and Handley 2009, 2.1; Kelly and Voice 2005).
+//! Fully coupled windows: all paths act like one (Raiciu, Wischik and Handley 2009, 2.1; Kelly and Voice
+//! 2005).
 
 use super::coupled::{Coupling, Windows};
 
-/// Each acknowledgement grows the window by `1 / W`, with W the sum of all windows. Each loss takes half of W
-/// from the path that lost, as far as its window allows. Traffic leaves all paths but the best one.
+/// Each acknowledgement grows the window by `1 / W`, with W the sum of all windows. Each loss takes half
+/// of W from the path that lost, limited by its window. Traffic leaves all paths except the best one.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FullyCoupled;
 
@@ -33,7 +34,7 @@ mod tests {
     #[test]
     fn growth_is_one_segment_per_window_of_all_and_a_loss_takes_half_of_all() {
         for (windows, after) in [([10, 10], 1), ([30, 10], 10), ([10, 30], 1), ([20, 0], 10)] {
-            // A window has at least one unit.
+            // A window is at least one unit.
             let windows = windows.map(|w: u64| w.max(1));
             let after = if windows[1] == 1 { (20.0 - 10.5) as u64 } else { after };
             let mut control = Coupled::new(settled(), 2, FullyCoupled);

@@ -10,14 +10,14 @@ const MIN_RTT_THRESH: Duration = Duration::from_millis(4);
 const MAX_RTT_THRESH: Duration = Duration::from_millis(16);
 /// `MIN_RTT_DIVISOR`.
 const MIN_RTT_DIVISOR: u64 = 8;
-/// `N_RTT_SAMPLE`: samples of a round that are needed.
+/// `N_RTT_SAMPLE`: minimum number of samples of a round.
 const RTT_SAMPLES: u32 = 8;
 /// `CSS_GROWTH_DIVISOR`: conservative slow start grows slower by this factor.
 const CSS_GROWTH_DIVISOR: u64 = 4;
 /// `CSS_ROUNDS`: rounds of conservative slow start before congestion avoidance.
 const CSS_ROUNDS: u32 = 5;
 
-/// What an acknowledgement in slow start means.
+/// Result of an acknowledgement in slow start.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum SlowStart {
     /// The window grows by the acknowledged bytes, divided by this.
@@ -31,16 +31,16 @@ pub(super) enum SlowStart {
 struct Css {
     /// `cssBaselineMinRtt`.
     baseline: Duration,
-    /// Rounds that have begun.
+    /// Number of rounds started.
     rounds: u32,
 }
 
-/// HyStart++ of a path: runs until its first slow start ends, if it is used at all.
+/// HyStart++ of a path: runs until its first slow start ends, if enabled.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct HyStart(Option<Rounds>);
 
 impl HyStart {
-    /// For a new path.
+    /// Creates the state of a new path.
     pub fn new(used: bool) -> Self {
         Self(used.then(Rounds::default))
     }
@@ -64,12 +64,12 @@ impl HyStart {
 /// Round trips during the first slow start.
 #[derive(Clone, Copy, Debug, Default)]
 struct Rounds {
-    /// The round ends when a packet is acknowledged that was sent after this many bytes were delivered
-    /// (`windowEnd`).
+    /// The round ends when a packet is acknowledged that was sent after this many bytes had been
+    /// delivered (`windowEnd`).
     round_end: u64,
-    /// `lastRoundMinRTT`; none before the second round.
+    /// `lastRoundMinRTT`, `None` before the second round.
     last: Option<Duration>,
-    /// `currentRoundMinRTT`; none before the first sample.
+    /// `currentRoundMinRTT`, `None` before the first sample.
     current: Option<Duration>,
     /// `rttSampleCount`.
     samples: u32,
@@ -101,7 +101,8 @@ impl Rounds {
         css.rounds > CSS_ROUNDS
     }
 
-    /// Begins conservative slow start if the round trip has grown, and ends it if it has fallen again.
+    /// Starts conservative slow start if the round trip has grown, and ends it if the round trip has
+    /// fallen again.
     fn judge(&mut self, current: Duration) {
         match (self.css, self.last) {
             (Some(css), _) if current < css.baseline => self.css = None,
@@ -121,7 +122,7 @@ mod tests {
     use super::*;
     use crate::congestion::Delivery;
 
-    /// A round of ten acknowledgements with this round trip, ms. Returns what the last one meant.
+    /// A round of ten acknowledgements with this round trip, ms. Returns the result of the last one.
     fn round(hystart: &mut HyStart, number: u64, rtt: u64) -> SlowStart {
         let ack = |i: u64| AckSample {
             rtt: Some(Duration::from_millis(rtt)),

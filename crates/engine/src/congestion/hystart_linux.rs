@@ -1,22 +1,22 @@
-//! HyStart as Linux has it in CUBIC (Ha and Rhee, 2011; `hystart_update` in net/ipv4/tcp_cubic.c, 6.18): slow start
-//! ends when acknowledgements follow each other for half a round trip, or when the round trip grows.
+//! HyStart of Linux in CUBIC (Ha and Rhee, 2011; `hystart_update` in net/ipv4/tcp_cubic.c, 6.18): slow
+//! start ends after a train of acknowledgements of half a round trip, or when the round trip grows.
 
 use ropewalk_base::{Duration, Time};
 
 use super::AckSample;
 
-/// Smallest window at which slow start may end, packets (`hystart_low_window`).
+/// Minimum window at which slow start may end, packets (`hystart_low_window`).
 const LOW_WINDOW: f64 = 16.0;
-/// Longest time between two acknowledgements of a train (`hystart_ack_delta_us`).
+/// Maximum time between two acknowledgements of a train (`hystart_ack_delta_us`).
 const ACK_DELTA: Duration = Duration::from_millis(2);
-/// Time by which an acknowledgement may be late because of aggregation (`hystart_ack_delay`, its upper limit).
+/// Delay of acknowledgements that aggregation may cause (`hystart_ack_delay`, its upper limit).
 const ACK_DELAY: Duration = Duration::from_millis(1);
-/// Samples of a round that decide about its round trip (`HYSTART_MIN_SAMPLES`).
+/// Samples of a round that determine its round trip (`HYSTART_MIN_SAMPLES`).
 const SAMPLES: u32 = 8;
 /// Limits of the growth of the round trip that ends slow start (`HYSTART_DELAY_MIN`, `HYSTART_DELAY_MAX`).
 const DELAY_MIN: Duration = Duration::from_millis(4);
 const DELAY_MAX: Duration = Duration::from_millis(16);
-/// Part of the least round trip that such a growth has at least.
+/// Minimum of such a growth, as a divisor of the minimum round trip.
 const DELAY_DIVISOR: u64 = 8;
 
 /// State of the detection.
@@ -24,23 +24,23 @@ const DELAY_DIVISOR: u64 = 8;
 pub(super) struct LinuxHyStart {
     /// Whether slow start has ended.
     found: bool,
-    /// Bytes delivered when the round ends.
+    /// Bytes delivered at the end of the round.
     round_end: u64,
     round_start: Time,
     last_ack: Time,
-    /// Least round trip of the round, and the number of samples.
+    /// Minimum round trip of the round, and the number of samples.
     current: Option<Duration>,
     samples: u32,
 }
 
 impl LinuxHyStart {
-    /// After a timeout the detection begins again (`bictcp_reset`).
+    /// Restarts the detection after a timeout (`bictcp_reset`).
     pub fn restart(&mut self) {
         *self = Self::default();
     }
 
-    /// Processes an acknowledgement in slow start, with a window of `cwnd` packets. `least`: the least round trip.
-    /// Returns whether slow start ends.
+    /// Processes an acknowledgement in slow start, with a window of `cwnd` packets. `least`: the minimum
+    /// round trip. Returns whether slow start ends.
     pub fn on_ack(&mut self, now: Time, sample: &AckSample, cwnd: f64, least: Duration) -> bool {
         let Some(rtt) = sample.rtt.filter(|_| !self.found) else { return false };
         if sample.delivery.prior_delivered >= self.round_end {
@@ -55,7 +55,7 @@ impl LinuxHyStart {
         self.found
     }
 
-    /// Whether acknowledgements have followed each other for half of the least round trip.
+    /// Whether a train of acknowledgements has lasted for half of the minimum round trip.
     fn is_train(&mut self, now: Time, least: Duration) -> bool {
         if now.since(self.last_ack) > ACK_DELTA {
             return false;

@@ -8,8 +8,8 @@ use super::coupled::{Coupling, Windows};
 pub struct Lia;
 
 impl Lia {
-    /// RFC 6356, 4, Equation 2, without the sum of the windows before it: `max(w / rtt^2)` over
-    /// `(sum of w / rtt)^2`, 1/bytes. None while no round trip is known.
+    /// RFC 6356, 4, Equation 2, without its factor, the sum of the windows: `max(w / rtt^2)` over `(sum
+    /// of w / rtt)^2`, 1/bytes. `None` while no round trip is known.
     fn alpha_over_total(windows: Windows<'_>) -> Option<f64> {
         let best = windows.measured().map(|(_, window, rtt)| window / (rtt * rtt));
         let best = best.reduce(f64::max)?;
@@ -34,8 +34,8 @@ mod tests {
 
     #[test]
     fn growth_follows_the_equation_of_the_rfc() {
-        // (windows in segments, round trips in ms, growth of path 0 in segments per window of its
-        // own), worked out by hand.
+        // (windows in segments, round trips in ms, growth of path 0 in segments per own window),
+        // calculated by hand.
         for (windows, rtts, expected) in [
             // Equal paths: alpha / W = (10 / r^2) / (20 / r)^2 = 1/40, times 10 segments.
             ([10, 10], [100, 100], 0.25),

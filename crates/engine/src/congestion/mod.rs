@@ -1,5 +1,5 @@
-//! Congestion control: one object per connection with the path as argument, so that coupled algorithms see
-//! all paths. It never sees packets, streams or timers.
+//! Congestion control: one object per connection with the path as argument, so that coupled algorithms
+//! see all paths. It has no access to packets, streams or timers.
 
 mod balia;
 mod bbr;
@@ -65,28 +65,29 @@ pub struct AckSample {
     pub in_recovery: bool,
     /// Whether nothing is left in flight.
     pub flight_empty: bool,
-    /// Round trip of the newest acknowledged packet; none if it was retransmitted (Karn's algorithm).
+    /// Round trip of the newest acknowledged packet, `None` if it was retransmitted (Karn's algorithm).
     pub rtt: Option<Duration>,
-    /// Smoothed round trip of the path, including this sample; none before the first.
+    /// Smoothed round trip of the path, including this sample; `None` before the first.
     pub srtt: Option<Duration>,
-    /// Least round trip of the path, the best estimate without queueing.
+    /// Minimum round trip of the path, the best estimate without queueing.
     pub least_rtt: Option<Duration>,
-    /// Queueing delay of the newest acknowledged packet on its way to the peer; none if it is not measured.
+    /// Queueing delay of the newest acknowledged packet on its way to the peer, `None` if it is not
+    /// measured.
     pub forward_queueing: Option<Duration>,
     /// Whether the sender had less to send than the window allowed when the newest acknowledged packet was
     /// sent.
     pub app_limited: bool,
-    /// What it says about the delivery rate.
+    /// The delivery rate according to this acknowledgement.
     pub delivery: Delivery,
     /// Bytes that arrived marked since the last acknowledgement; 0 if the peer does not count them.
     pub marked_bytes: u64,
 }
 
-/// Delivery of data on one path, as an acknowledgement shows it (draft-ietf-ccwg-bbr, 4.1). A packet is a
+/// Delivery of data on one path according to an acknowledgement (draft-ietf-ccwg-bbr, 4.1). A packet is a
 /// transmission of a chunk or a segment.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Delivery {
-    /// Number of the newest acknowledged packet; none if it may have arrived as a copy on another path.
+    /// Number of the newest acknowledged packet, `None` if it may have arrived as a copy on another path.
     pub newest: Option<u64>,
     /// Number of the oldest packet in flight, or of the next one to be sent.
     pub oldest: u64,
@@ -94,7 +95,7 @@ pub struct Delivery {
     pub delivered: u64,
     /// Bytes that had been delivered when the newest acknowledged packet was sent.
     pub prior_delivered: u64,
-    /// The delivery rate since then; none if it cannot be measured.
+    /// The delivery rate since then, `None` if it cannot be measured.
     pub rate: Option<Rate>,
     /// Bytes in flight after the acknowledgement.
     pub in_flight: u64,
@@ -105,13 +106,13 @@ pub struct Delivery {
 pub struct SentPacket {
     /// Its number among the packets of the path.
     pub number: u64,
-    /// Its size, as windows count it.
+    /// Its size, as counted in windows.
     pub bytes: u64,
     /// Bytes in flight before it.
     pub in_flight_before: u64,
     /// Whether the application or the receive window, not the path, is the limit.
     pub app_limited: bool,
-    /// Whether the application alone is the limit: it had no more data.
+    /// Whether the application is the only limit: it had no more data.
     pub out_of_data: bool,
 }
 
@@ -120,19 +121,20 @@ pub struct SentPacket {
 pub struct LostPacket {
     /// Its number among the packets of the path.
     pub number: u64,
-    /// Its size, as windows count it.
+    /// Its size, as counted in windows.
     pub bytes: u64,
 }
 
 /// The interface of a single-path algorithm; [`Uncoupled`] extends it to a connection.
 pub trait PathCongestion {
-    /// Whether the algorithm responds to the share of marked data, and so expects the marks of L4S (RFC 9331, 4.3).
+    /// Whether the algorithm responds to the share of marked data, and thus expects the marks of L4S (RFC
+    /// 9331, 4.3).
     const SCALABLE: bool = false;
     /// Processes a packet that is sent.
     fn on_sent(&mut self, _now: Time, _packet: &SentPacket) {}
     /// Processes an acknowledgement.
     fn on_ack(&mut self, now: Time, sample: &AckSample);
-    /// Processes the loss of one packet, before the call of `on_loss` or `on_timeout` that it may lead to.
+    /// Processes the loss of one packet, before the call of `on_loss` or `on_timeout` that may follow.
     fn on_lost(&mut self, _now: Time, _packet: &LostPacket) {}
     /// Processes a loss detected by acknowledgements; at most once per window of data.
     fn on_loss(&mut self, now: Time);
@@ -144,12 +146,12 @@ pub trait PathCongestion {
     fn on_ecn(&mut self, now: Time) {
         self.on_loss(now);
     }
-    /// Processes idle time: one call per retransmission timeout without data sent.
+    /// Processes idle time: one call per retransmission timeout without transmissions.
     fn on_idle(&mut self, _now: Time) {}
     /// Processes the return of the path from failure.
     fn on_return(&mut self, now: Time);
-    /// Limits the window for now, because other paths make better use of the receive buffer. The window may
-    /// grow again.
+    /// Limits the window temporarily, because other paths make better use of the receive buffer. The
+    /// window may grow again.
     fn limit(&mut self, most: u64);
     /// Halves the window, because data of the path keeps the receive window closed (Raiciu et al., 2012,
     /// 4.2). An algorithm with a slow-start threshold halves that as well; otherwise the window would grow
@@ -157,7 +159,7 @@ pub trait PathCongestion {
     fn penalise(&mut self) {
         self.limit(self.window() / 2);
     }
-    /// Sets the chunk size in bytes, the unit of every rule. Windows stay as they are.
+    /// Sets the chunk size in bytes, the unit of every rule. Windows do not change.
     fn set_unit(&mut self, unit: u64);
     /// The window, bytes.
     fn window(&self) -> u64;
@@ -168,39 +170,40 @@ pub trait PathCongestion {
         None
     }
 
-    /// Sets the part of the growth of one flow that this path has: below 1 if other paths share its bottleneck, and act
-    /// as one flow together with it.
+    /// Sets this path's part of the growth of one flow: below 1 if other paths share its bottleneck and
+    /// act together with it like one flow.
     fn set_flow_share(&mut self, _share: f64) {}
-    /// What the other paths of the bottleneck must take part in, since the last call. Algorithms that follow losses alone
-    /// have nothing: [`Uncoupled`] passes their reductions on.
+    /// Signals to the other paths of the bottleneck since the last call. Algorithms that only follow
+    /// losses have none: [`Uncoupled`] passes their reductions on.
     fn take_signals(&mut self) -> Signals {
         Signals::default()
     }
-    /// Takes part in what another path of the bottleneck does.
+    /// Follows the signals of another path of the bottleneck.
     fn join(&mut self, _now: Time, _signals: Signals) {}
-    /// Whether a reduction by one path of a bottleneck is one by all of them, through [`on_loss`](Self::on_loss).
+    /// Whether a reduction by one path of a bottleneck is applied to all of them, through
+    /// [`on_loss`](Self::on_loss).
     fn reduces_by_loss(&self) -> bool {
         true
     }
-    /// What the algorithm does to the queue of the path.
+    /// Current effect of the algorithm on the queue of the path.
     fn disturbance(&self) -> Disturbance {
         if self.window() < self.ssthresh() { Disturbance::InStep } else { Disturbance::None }
     }
 }
 
-/// What congestion control does to the queue of a path, beyond sending at the rate of the path.
+/// Effect of congestion control on the queue of a path, other than sending at the rate of the path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Disturbance {
     /// Nothing.
     #[default]
     None,
-    /// It sends faster than the path delivers, to find more bandwidth, or has just done so. The queue that this makes
-    /// goes by itself.
+    /// It sends faster than the path delivers, to find more bandwidth, or has just done so. The resulting
+    /// queue drains without further action.
     Probe,
-    /// The same, and other paths do so at the same time.
+    /// The same, and other paths probe at the same time.
     ProbeInStep,
-    /// Something else that other paths may do at the same time: it starts, it lets the queue drain to measure the round
-    /// trip, or it has reduced the window together with theirs.
+    /// Another action that other paths may perform at the same time: starting, draining the queue to
+    /// measure the round trip, or a reduction of the window together with theirs.
     InStep,
 }
 
@@ -210,7 +213,7 @@ impl Disturbance {
         matches!(self, Self::Probe | Self::ProbeInStep)
     }
 
-    /// Whether several paths may do so at the same time, so that their queues vary together in any case.
+    /// Whether several paths may act at the same time, so that their queues vary together in any case.
     pub const fn is_in_step(self) -> bool {
         matches!(self, Self::ProbeInStep | Self::InStep)
     }
@@ -218,13 +221,13 @@ impl Disturbance {
 
 /// The interface of an algorithm for a connection.
 pub trait CongestionControl {
-    /// Adds paths to a connection: takes those beyond its own from `fresh`, which was made for the new number
-    /// of paths.
+    /// Adds paths to a connection: takes the additional paths from `fresh`, which was made for the new
+    /// number of paths.
     fn grow(&mut self, fresh: Self)
     where
         Self: Sized;
-    /// Resets `path`, which leads through another network now, to its state in `fresh`, made for all paths
-    /// (RFC 9260, 7.2.5).
+    /// Resets `path`, which now leads through another network, to its state in `fresh`, made for all
+    /// paths (RFC 9260, 7.2.5).
     fn renew(&mut self, path: PathId, fresh: Self)
     where
         Self: Sized;
@@ -232,7 +235,7 @@ pub trait CongestionControl {
     fn on_sent(&mut self, _path: PathId, _now: Time, _packet: &SentPacket) {}
     /// Processes an acknowledgement.
     fn on_ack(&mut self, path: PathId, now: Time, sample: &AckSample);
-    /// Processes the loss of one packet, before the call of `on_loss` or `on_timeout` that it may lead to.
+    /// Processes the loss of one packet, before the call of `on_loss` or `on_timeout` that may follow.
     fn on_lost(&mut self, _path: PathId, _now: Time, _packet: &LostPacket) {}
     /// Processes a loss detected by acknowledgements; at most once per window of data.
     fn on_loss(&mut self, path: PathId, now: Time);
@@ -246,14 +249,14 @@ pub trait CongestionControl {
     fn on_idle(&mut self, path: PathId, now: Time);
     /// Processes the return of the path from failure.
     fn on_return(&mut self, path: PathId, now: Time);
-    /// Limits the window for now.
+    /// Limits the window temporarily.
     fn limit(&mut self, path: PathId, most: u64);
     /// Halves the window, because data of the path keeps the receive window closed
     /// ([`PathCongestion::penalise`]).
     fn penalise(&mut self, path: PathId) {
         self.limit(path, self.window(path) / 2);
     }
-    /// Sets the chunk size in bytes, the unit of every rule. Windows stay as they are.
+    /// Sets the chunk size in bytes, the unit of every rule. Windows do not change.
     fn set_unit(&mut self, unit: u64);
     /// Whether the algorithm responds to the share of marked data ([`PathCongestion::SCALABLE`]).
     fn is_scalable(&self) -> bool {
@@ -267,10 +270,10 @@ pub trait CongestionControl {
     fn pace(&self, _path: PathId) -> Option<Pace> {
         None
     }
-    /// Takes the groups of paths that share a bottleneck: for each path, the least path of its group. An algorithm that
-    /// controls each path alone then lets a group act as one flow.
+    /// Sets the groups of paths that share a bottleneck: for each path, the lowest path of its group. An
+    /// algorithm that controls each path separately then lets a group act like one flow.
     fn set_bottlenecks(&mut self, _groups: &[PathId]) {}
-    /// What the algorithm does to the queue of the path.
+    /// Current effect of the algorithm on the queue of the path.
     fn disturbance(&self, _path: PathId) -> Disturbance {
         Disturbance::None
     }

@@ -8,14 +8,14 @@ use super::{AckSample, CongestionOptions, PathCongestion, SentPacket};
 
 /// NewReno congestion control of one path.
 ///
-/// RFC 5681, Equation 4, halves the data in flight. Here the window is halved, which is the same as long as
-/// windows grow only when they are full.
+/// RFC 5681, Equation 4, halves the data in flight. Here the window is halved, which is equivalent as
+/// long as windows grow only when they are full.
 #[derive(Clone, Debug)]
 pub struct NewReno {
     window: PathWindow,
     /// Bytes acknowledged towards the next segment of growth.
     credit: f64,
-    /// Part of the growth of one flow that this path has.
+    /// This path's part of the growth of one flow.
     share: f64,
 }
 

@@ -19,8 +19,8 @@ impl BetweenLosses {
     }
 }
 
-/// Each acknowledgement grows the window by a share that balances congestion, and by `alpha / w`, which moves
-/// window from the largest paths to better paths with smaller windows. Reductions are those of TCP.
+/// Each acknowledgement grows the window by a share that balances congestion, and by `alpha / w`, which
+/// moves window from the largest paths to better paths with smaller windows. Reductions are those of TCP.
 #[derive(Clone, Debug)]
 pub struct Olia {
     paths: Vec<BetweenLosses>,
@@ -29,7 +29,7 @@ pub struct Olia {
 }
 
 impl Olia {
-    /// For `paths` paths.
+    /// Creates the state of `paths` paths.
     pub fn new(paths: usize) -> Self {
         let none = vec![BetweenLosses::default(); paths];
         Self { paths: none.clone(), undo: none }
@@ -122,8 +122,8 @@ mod tests {
 
     #[test]
     fn windows_move_from_the_largest_to_the_best_path() {
-        // Path 1 has fewer losses and the smaller window: alpha = 1/2 for it and -1/2 for path 0.
-        // By hand: 20 * 20 / 30^2 - 1/2 and 10 * 10 / 30^2 + 1/2.
+        // Path 1 has fewer losses and the smaller window: alpha = 1/2 for it and -1/2 for path 0. By
+        // hand: 20 * 20 / 30^2 - 1/2 and 10 * 10 / 30^2 + 1/2.
         let delivered = [1 << 20, 1 << 30];
         let from = growth([20, 10], [100, 100], delivered, 0);
         assert!((from - (400.0 / 900.0 - 0.5)).abs() < 2e-3, "{from}");

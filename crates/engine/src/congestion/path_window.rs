@@ -6,20 +6,20 @@ use super::hystart::{HyStart, SlowStart};
 use super::window_use::WindowUse;
 use super::{AckSample, CongestionOptions, IdleDecay, Rules, SentPacket, WindowRounding};
 
-/// Largest window, bytes, so that sums stay exact.
+/// Maximum window, bytes, so that sums stay exact.
 const LARGEST: f64 = CongestionOptions::UNLIMITED as f64;
 
 /// Result of an acknowledgement for congestion avoidance.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum Growth {
-    /// Nothing: the window was not full, is in recovery, or is in slow start.
+    /// None: the window was not full, is in recovery, or is in slow start.
     None,
     /// Number of bytes that count towards growth.
     Avoid(f64),
 }
 
-/// Window and threshold of one path, bytes. Fractions of a byte matter: coupled growth is a small part of a
-/// segment per acknowledgement.
+/// Window and threshold of one path, bytes. Fractions of a byte matter: coupled growth is a small part of
+/// a segment per acknowledgement.
 #[derive(Clone, Debug)]
 pub(super) struct PathWindow {
     options: CongestionOptions,
@@ -30,10 +30,10 @@ pub(super) struct PathWindow {
     srtt: Option<Duration>,
     /// State before the last reduction, for undo.
     before: Option<(f64, f64)>,
-    /// Whether the timer expired and nothing was acknowledged since.
+    /// Whether the timer expired and nothing has been acknowledged since.
     silent: bool,
     hystart: HyStart,
-    /// What was in flight, if the rules of Linux decide whether the window is in use.
+    /// Data in flight, if the rules of Linux decide whether the window is in use.
     usage: Option<WindowUse>,
 }
 
@@ -89,7 +89,7 @@ impl PathWindow {
         Growth::None
     }
 
-    /// What divides the growth of slow start. Leaves slow start if HyStart++ says so.
+    /// Divisor of the growth of slow start. Leaves slow start if HyStart++ requires it.
     #[inline]
     fn slow_start_divisor(&mut self, sample: &AckSample) -> u64 {
         if sample.in_recovery || !self.in_slow_start() {
@@ -104,7 +104,7 @@ impl PathWindow {
         }
     }
 
-    /// Whether the window was in full use: without space for another whole segment.
+    /// Whether the window was fully used: without space for another full segment.
     #[inline]
     pub(super) fn was_full(&self, sample: &AckSample) -> bool {
         if let Some(usage) = &self.usage {
@@ -125,14 +125,16 @@ impl PathWindow {
         self.cwnd = (self.cwnd + bytes).clamp(self.unit(), LARGEST);
     }
 
-    /// Reduces the window to `to` bytes, at least to `floor_units`, and continues in congestion avoidance.
+    /// Reduces the window to `to` bytes, but at least `floor_units`, and continues in congestion
+    /// avoidance.
     pub(super) fn cut(&mut self, to: f64, floor_units: u64) {
         self.save();
         self.ssthresh = self.at_least(to, floor_units);
         self.cwnd = self.ssthresh;
     }
 
-    /// Reduces the window for marks to `to` bytes, at least to `floor_units`. Not undone: marks are never spurious.
+    /// Reduces the window because of marks to `to` bytes, but at least `floor_units`. Never undone,
+    /// because marks are never spurious.
     pub(super) fn reduce(&mut self, to: f64, floor_units: u64) {
         self.hystart.stop();
         self.before = None;
@@ -140,8 +142,8 @@ impl PathWindow {
         self.ssthresh = self.cwnd;
     }
 
-    /// Handles a timeout: one unit, and slow start up to `threshold`. RFC 5681, 3.1: if the same data times
-    /// out again, the threshold stays.
+    /// Handles a timeout: one unit, and slow start up to `threshold`. RFC 5681, 3.1: if the same data
+    /// times out again, the threshold does not change.
     pub(super) fn time_out(&mut self, threshold: f64) {
         if !self.silent {
             self.save();
@@ -165,7 +167,8 @@ impl PathWindow {
         self.beyond_hole = 0;
     }
 
-    /// Undoes the last reduction, if it was not undone yet (RFC 4015, 3.2). Returns whether it did.
+    /// Undoes the last reduction, unless it has already been undone (RFC 4015, 3.2). Returns whether it
+    /// did.
     pub(super) fn undo(&mut self) -> bool {
         let Some((cwnd, ssthresh)) = self.before.take() else { return false };
         self.cwnd = self.cwnd.max(cwnd);
@@ -204,7 +207,7 @@ impl PathWindow {
         self.cwnd
     }
 
-    /// Changes the unit. A window has at least one.
+    /// Changes the unit. A window is at least one unit.
     pub(super) fn set_unit(&mut self, unit: u64) {
         self.options.unit = unit;
         self.cwnd = self.cwnd.max(self.unit());
@@ -233,13 +236,13 @@ impl PathWindow {
         self.options.min_ssthresh_units
     }
 
-    /// Smoothed round trip; none before a sample.
+    /// Smoothed round trip, `None` before a sample.
     #[inline]
     pub(super) const fn srtt(&self) -> Option<Duration> {
         self.srtt
     }
 
-    /// Smoothed round trip, seconds; none before a sample.
+    /// Smoothed round trip, seconds, `None` before a sample.
     #[inline]
     pub(super) fn srtt_s(&self) -> Option<f64> {
         self.srtt.map(|srtt| srtt.as_secs_f64().max(1e-9))

@@ -1,8 +1,9 @@
 //! Prague, a scalable congestion control for L4S (RFC 9331; draft-briscoe-iccrg-prague-congestion-control-04).
 //!
-//! The window shrinks in proportion to the share of marked data, instead of by half for each round trip with a mark. The
-//! queue can therefore mark often and early: a flow gets about two marks per round trip whatever its rate. A loss, or a
-//! mark of which only the fact is known, halves the window as in TCP (RFC 5681).
+//! The window shrinks in proportion to the share of marked data, instead of by half for each round trip
+//! with a mark. The queue can therefore mark often and early: a flow gets about two marks per round trip
+//! whatever its rate. A loss, or a mark reported without an amount of data, halves the window as in TCP
+//! (RFC 5681).
 
 use ropewalk_base::{Duration, Rate, Time};
 
@@ -13,12 +14,13 @@ use crate::path::Pace;
 
 /// Gain of the moving average of the share of marked data.
 const GAIN: f64 = 1.0 / 16.0;
-/// Least round trip that the reduced RTT dependence assumes (draft, 2.4.4). Paths with shorter ones grow as if they had this one.
+/// Minimum round trip for reduced RTT dependence (draft, 2.4.4). Paths with shorter ones grow as if they
+/// had this one.
 const VIRTUAL_RTT: Duration = Duration::from_millis(25);
 /// Rounds in congestion avoidance after which RTT dependence is reduced. Before that, short flows converge faster.
 const ROUNDS_BEFORE_VIRTUAL: u32 = 500;
-/// Windows per smoothed round trip at which packets are paced. A little more than 1, or else the window would never be
-/// full.
+/// Windows per smoothed round trip at which packets are paced. A little more than 1, because otherwise
+/// the window would never be full.
 const PACING_GAIN: f64 = 1.03;
 /// The same in slow start: the window doubles per round trip.
 const PACING_GAIN_IN_SLOW_START: f64 = 2.0;
@@ -29,21 +31,21 @@ const BURST_S: f64 = 250e-6;
 #[derive(Clone, Debug)]
 pub struct Prague {
     window: PathWindow,
-    /// Moving average of the share of marked data (alpha); none before the first mark.
+    /// Moving average of the share of marked data (alpha), `None` before the first mark.
     share: Option<f64>,
-    /// Bytes acknowledged, and those of them that were marked, since the last update of the average.
+    /// Acknowledged bytes, and the marked ones among them, since the last update of the average.
     acked: u64,
     marked: u64,
     /// Time of the next update of the average.
     update_at: Time,
-    /// End of the round trip after a reduction for marks, in which further marks reduce nothing.
+    /// End of the round trip after a reduction for marks, during which further marks have no effect.
     reduced_until: Time,
     /// The window before that reduction, bytes.
     before_marks: f64,
     round: Round,
     /// Rounds in congestion avoidance.
     rounds: u32,
-    /// Part of the growth of one flow that this path has.
+    /// This path's part of the growth of one flow.
     flow_share: f64,
 }
 
@@ -92,15 +94,15 @@ impl Prague {
         if now < self.reduced_until {
             return;
         }
-        // The average begins at 1, so that the first mark ends slow start.
+        // The average starts at 1, so that the first mark ends slow start.
         let share = *self.share.get_or_insert(1.0);
         self.before_marks = self.window.cwnd();
         self.window.reduce(self.before_marks * (1.0 - share / 2.0), self.window.floor_units());
         self.reduced_until = now + self.interval();
     }
 
-    /// Grows by a segment per round trip of data that was not marked, also while the window is being reduced. Below the
-    /// virtual round trip, growth per second is that of a path with the virtual one.
+    /// Grows by a segment per round trip of unmarked data, also while the window is being reduced. Below
+    /// the virtual round trip, growth per second is that of a path with the virtual one.
     fn grow(&mut self, unmarked: f64) {
         let slower = if self.rounds > ROUNDS_BEFORE_VIRTUAL {
             let srtt = self.window.srtt_s().unwrap_or(1.0);
@@ -112,8 +114,8 @@ impl Prague {
         self.window.grow(segments * self.window.unit());
     }
 
-    /// Half of the window, or of what it was before marks reduced it in this round trip: loss and marks of one round
-    /// trip are one event.
+    /// Half of the window, or of its size before marks reduced it in this round trip: loss and marks of
+    /// one round trip are one event.
     fn half(&self, now: Time) -> f64 {
         let cwnd = self.window.cwnd();
         let before = if now < self.reduced_until { self.before_marks.max(cwnd) } else { cwnd };
@@ -172,8 +174,8 @@ impl PathCongestion for Prague {
         self.window.set_unit(unit);
     }
 
-    // Reductions for marks need no sharing: each path reduces its window in proportion, so the sum shrinks as that of
-    // one flow.
+    // Reductions for marks need no sharing: each path reduces its window in proportion, so the sum
+    // shrinks like that of one flow.
     fn set_flow_share(&mut self, share: f64) {
         self.flow_share = share;
     }
@@ -205,7 +207,7 @@ mod tests {
         Prague::new(CongestionOptions { initial_window, ..settled() })
     }
 
-    /// Acknowledges windows over round trips of the same length, one of `of` segments marked.
+    /// Acknowledges windows over round trips of the same length, with one of `of` segments marked.
     struct Peer {
         now: Time,
         rtt: Duration,
@@ -250,7 +252,7 @@ mod tests {
         assert!((share - 0.1).abs() < 0.005, "{share}");
         let before = path.window();
         peer.round(&mut path);
-        // 5 % less, and less than a segment more for the data that was not marked.
+        // 5 % less, and growth by less than a segment for the unmarked data.
         let shrunk = 1.0 - path.window() as f64 / before as f64;
         assert!((shrunk - 0.05).abs() < 0.003, "{shrunk}");
     }
@@ -271,8 +273,9 @@ mod tests {
 
     #[test]
     fn the_window_is_inversely_proportional_to_the_share_of_marks() {
-        // Growth by 1 - p segments per round trip balances a reduction by p W / 2. The next mark comes up to half a round
-        // trip after one may reduce the window again, so that it is a little larger.
+        // Growth by 1 - p segments per round trip balances a reduction by p W / 2. The next mark arrives
+        // up to half a round trip after a mark may reduce the window again, so the window is a little
+        // larger.
         for (of, start) in [(20, 20), (20, 80), (50, 50), (50, 200)] {
             let share = 1.0 / of as f64;
             let expected = 2.0 * (1.0 - share) / share;

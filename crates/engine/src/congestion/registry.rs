@@ -218,7 +218,7 @@ algorithms! {
     /// BBR version 3 per path.
     Bbr(Uncoupled<Bbr>) = "bbr",
         |options, paths| Uncoupled::new(options, Bbr::for_paths(options, paths));
-    /// BBR version 1 as Linux has it, independent per path.
+    /// BBR version 1 as in Linux, independent per path.
     BbrV1(Uncoupled<BbrV1>) = "bbr-v1",
         |options, paths| Uncoupled::new(options, BbrV1::for_paths(options, paths));
     /// Prague per path.
@@ -251,7 +251,7 @@ impl Congestion {
         Ok(Self::Chihani2011(Chihani2011::new(*options, paths, coupling)))
     }
 
-    /// Stops the program: an algorithm takes over state of its own kind only.
+    /// Panics: an algorithm can only take over state of the same algorithm.
     fn refuse(&self, fresh: &Self) -> ! {
         unreachable!("{} takes over from its like, not from {}", self.name(), fresh.name())
     }

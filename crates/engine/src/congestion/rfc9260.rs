@@ -1,4 +1,4 @@
-//! SCTP's congestion control (RFC 9260, 7.2), with options in which published implementations differ.
+//! SCTP's congestion control (RFC 9260, 7.2), with options where published implementations differ.
 
 use ropewalk_base::Time;
 
@@ -12,8 +12,8 @@ pub enum WindowRounding {
     /// exceed the window (6.1, rule B).
     #[default]
     Bytes,
-    /// Whole units: windows and halves are rounded down, as throughput models count (Wallace and Shami, 2014,
-    /// Eq 14), and as Linux does (`tcp_reno_ssthresh`).
+    /// Full units: windows and halves are rounded down, as in throughput models (Wallace and Shami, 2014,
+    /// Eq 14) and in Linux (`tcp_reno_ssthresh`).
     Packets,
 }
 
@@ -37,8 +37,8 @@ pub fn initial_window(pmdcs: u64, ipv6: bool) -> u64 {
 pub enum IdleDecay {
     /// Never.
     Off,
-    /// With each HEARTBEAT: a path that is used occasionally keeps most of its window. The threshold stays at
-    /// three quarters of the window at least, so that it grows back fast (RFC 7661).
+    /// With each HEARTBEAT: a path that is used occasionally keeps most of its window. The threshold
+    /// stays at least at three quarters of the window, so that the window grows back fast (RFC 7661).
     Heartbeat,
     /// Once per timeout, to `max(cwnd / 2, 4 PMDCS)`, with the threshold at the previous window (RFC 9260,
     /// 7.2.1).
@@ -51,22 +51,22 @@ pub enum IdleDecay {
 pub struct Rfc9260Options {
     /// Path maximum DATA chunk size, bytes: the unit of every rule.
     pub pmdcs: u64,
-    /// Initial window, bytes; none: `min(4 PMDCS, max(2 PMDCS, 4404 B))` (7.2.1).
+    /// Initial window, bytes. `None`: `min(4 PMDCS, max(2 PMDCS, 4404 B))` (7.2.1).
     pub initial_window: Option<u64>,
     /// Initial slow-start threshold, bytes. The RFC allows any; the peer's window is usual.
     pub initial_ssthresh: u64,
-    /// Least threshold, in units (7.2.3: 4).
+    /// Minimum threshold, in units (7.2.3: 4).
     pub min_ssthresh_chunks: u64,
-    /// Largest growth per acknowledgement in slow start, in units (7.2.1: L = 1).
+    /// Maximum growth per acknowledgement in slow start, in units (7.2.1: L = 1).
     pub byte_counting_limit: u64,
-    /// Whether the window grows only when it was in full use (7.2.1, 7.2.2: yes).
+    /// Whether the window grows only when it was fully used (7.2.1, 7.2.2: yes).
     pub growth_when_full_only: bool,
     /// When an idle path's window decays.
     pub idle_decay: IdleDecay,
     /// Whether the credit towards the next growth in congestion avoidance is limited to one window while the
     /// window is not full (7.2.2: yes; RFC 4960: no).
     pub partial_bytes_capped: bool,
-    /// Whether windows are rounded down to whole units (7.2.1: no).
+    /// Whether windows are rounded down to full units (7.2.1: no).
     pub rounding: WindowRounding,
     /// Whether the first slow start ends by HyStart++ (RFC 9406) when round trips grow.
     pub hystart: bool,
@@ -106,7 +106,7 @@ pub struct Rfc9260 {
     /// Whether the window has decayed since data was last acknowledged.
     decays: bool,
     hystart: HyStart,
-    /// Part of the growth of one flow that this path has.
+    /// This path's part of the growth of one flow.
     share: f64,
 }
 
@@ -133,8 +133,8 @@ impl Rfc9260 {
                 1
             }
         };
-        // RFC 9260, 7.2.1: grow only if the cumulative acknowledgement advanced and the window was in full
-        // use.
+        // RFC 9260, 7.2.1: grow only if the cumulative acknowledgement advanced and the window was fully
+        // used.
         if sample.advanced && was_full && !sample.in_recovery {
             let most = self.options.byte_counting_limit * self.options.pmdcs;
             self.cwnd += sample.acked_bytes.min(most) / divisor;
@@ -234,7 +234,7 @@ impl PathCongestion for Rfc9260 {
     }
 
     fn penalise(&mut self) {
-        // A threshold that no loss has set stays: the path is in slow start.
+        // A threshold that was not set by a loss stays: the path is in slow start.
         if self.cwnd >= self.ssthresh {
             self.ssthresh = (self.ssthresh / 2).max(2 * self.options.pmdcs);
         }
@@ -315,7 +315,7 @@ mod tests {
             c.on_idle(Time::ZERO);
             assert_eq!((c.window(), c.ssthresh()), (left * UNIT, full));
         }
-        // A window that does not decay leaves the threshold alone.
+        // A window that does not decay leaves the threshold unchanged.
         let mut c = path(1 << 30);
         c.on_idle(Time::ZERO);
         assert_eq!((c.window(), c.ssthresh()), (4404, 1 << 30));

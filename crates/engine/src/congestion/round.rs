@@ -2,8 +2,8 @@
 
 use super::AckSample;
 
-/// Counts down the bytes that were in flight when the round began. That is equivalent to waiting for the
-/// sequence number that was next to be sent then.
+/// Counts down the bytes that were in flight when the round began. This is equivalent to waiting for the
+/// acknowledgement of the next sequence number at that time.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Round {
     pub(super) left: u64,
@@ -30,7 +30,7 @@ mod tests {
     fn a_round_lasts_until_what_was_in_flight_at_its_beginning_is_acknowledged() {
         let mut round = Round::default();
         let ends: Vec<bool> = (0..9).map(|_| round.on_ack(&ack(1000, 5000))).collect();
-        // The first round begins with 4000 B in flight, and so does each next one.
+        // The first round begins with 4000 B in flight, and so does each following one.
         assert_eq!(ends, [true, false, false, false, true, false, false, false, true]);
     }
 }

@@ -1,4 +1,5 @@
-//! Independent congestion control of all paths; or of all bottlenecks, where paths that share one act as one flow.
+//! Independent congestion control of all paths, or of all bottlenecks if paths that share one act like
+//! one flow.
 
 use ropewalk_base::{PathId, Time};
 
@@ -15,7 +16,7 @@ pub struct Uncoupled<C> {
     paths: Vec<C>,
     /// Whether all paths count as one flow.
     all: bool,
-    /// The groups of paths that act as one flow; none while all paths act alone.
+    /// The groups of paths that act as one flow, `None` while all paths act alone.
     groups: Option<Box<FlowGroups>>,
 }
 
@@ -28,20 +29,20 @@ impl<C: PathCongestion> Uncoupled<C> {
         made
     }
 
-    /// Makes one group of all paths, if all count as one flow.
+    /// Puts all paths into one group, if they count as one flow.
     fn join_all(&mut self) {
         if self.all {
             self.set_bottlenecks(&vec![PathId(0); self.paths.len()]);
         }
     }
 
-    /// Tells `path` its part of the growth of one flow.
+    /// Sets the part of `path` in the growth of one flow.
     fn share_growth(&mut self, path: PathId) {
         let share = self.groups.as_ref().map_or(1.0, |groups| groups.growth_share(path));
         self.paths[path.index()].set_flow_share(share);
     }
 
-    /// Lets the other paths of the group take part in what `path` does.
+    /// Passes the signals of `path` to the other paths of the group.
     fn pass_on(&mut self, path: PathId, now: Time) {
         let Some(groups) = &self.groups else { return };
         let signals = self.paths[path.index()].take_signals();
@@ -52,7 +53,7 @@ impl<C: PathCongestion> Uncoupled<C> {
         }
     }
 
-    /// Reduces the windows after a loss on `path`, by `reduce` on this path.
+    /// Reduces the windows after a loss on `path`, by calling `reduce` on this path.
     fn reduce(&mut self, path: PathId, now: Time, reduce: impl Fn(&mut C)) {
         let joint = self.paths[path.index()].reduces_by_loss();
         let Some(groups) = self.groups.as_mut().filter(|_| joint) else {
@@ -96,7 +97,7 @@ impl<C: PathCongestion> CongestionControl for Uncoupled<C> {
         self.reduce(path, now, |path| path.on_loss(now));
     }
     fn on_timeout(&mut self, path: PathId, now: Time) {
-        // A timeout may be due to an interruption of this path alone, so the others go on.
+        // A timeout may be due to an interruption of this path alone, so the others continue.
         self.paths[path.index()].on_timeout(now);
     }
     fn on_spurious(&mut self, path: PathId, now: Time) {

@@ -1,18 +1,19 @@
 //! Whether a congestion window is in use: the rule of Linux (`tcp_cwnd_validate` in net/ipv4/tcp_output.c,
 //! `tcp_is_cwnd_limited` in include/net/tcp.h, 6.18).
 //!
-//! RFC 7661 lets a window grow if it was full when the acknowledged data was sent. Linux remembers for a window of
-//! data whether it was full at any time. In slow start it also lets the window grow to twice the most data that was
-//! in flight, so a path that another limit holds back may have a window of twice what it needs.
+//! RFC 7661 lets a window grow if it was full when the acknowledged data was sent. Linux records for a
+//! window of data whether it was full at any time. In slow start Linux also lets the window grow to twice
+//! the maximum data in flight, so a path that is limited otherwise may have a window of twice what it
+//! needs.
 
 use super::SentPacket;
 
-/// What was in flight during the last window of data.
+/// Data in flight during the last window of data.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct WindowUse {
     /// Whether the window was full (`is_cwnd_limited`).
     full: bool,
-    /// Otherwise the most that was in flight, bytes (`max_packets_out`).
+    /// Otherwise the maximum data in flight, bytes (`max_packets_out`).
     most: u64,
     /// The packet whose acknowledgement ends this window of data (`cwnd_usage_seq`).
     until: u64,
@@ -21,12 +22,12 @@ pub(super) struct WindowUse {
 }
 
 impl WindowUse {
-    /// Records an acknowledgement: `oldest` is the oldest packet that is still in flight.
+    /// Records an acknowledgement. `oldest`: the oldest packet that is still in flight.
     pub fn on_ack(&mut self, oldest: u64) {
         self.oldest = self.oldest.max(oldest);
     }
 
-    /// Records a packet that is sent while the window has `cwnd` bytes. `unit`: a full packet.
+    /// Records a packet that is sent with a window of `cwnd` bytes. `unit`: length of a full packet.
     pub fn on_sent(&mut self, packet: &SentPacket, cwnd: f64, unit: f64) {
         let out = packet.in_flight_before + packet.bytes;
         let full = out as f64 + unit > cwnd;

@@ -8,18 +8,18 @@ use super::{AckSample, CongestionControl, CongestionOptions, SentPacket};
 
 /// Packets that all paths together keep in queues of the network.
 const TOTAL_ALPHA: f64 = 10.0;
-/// Least number of queued packets per path: below it Vegas cannot detect its own queue.
+/// Minimum number of queued packets per path: below it Vegas cannot detect its own queue.
 const LEAST_ALPHA: f64 = 2.0;
 /// Queued packets that end slow start.
 const GAMMA: f64 = 1.0;
-/// Least number of delay samples per round for a decision.
+/// Minimum number of delay samples per round for a decision.
 const LEAST_SAMPLES: u64 = 3;
 
 /// State of one path, without its window.
 #[derive(Clone, Copy, Debug)]
 struct Delay {
     round: Round,
-    /// Round trip without queueing: provided by the engine, or else the least sample.
+    /// Round trip without queueing: provided by the engine, or else the minimum sample.
     base: Option<Duration>,
     /// Sum and number of this round's samples.
     sum: Duration,
@@ -28,7 +28,7 @@ struct Delay {
     alpha: f64,
     /// Last rate with that number of packets queued, segments per second.
     rate: f64,
-    /// Least queueing delay since the window was last reduced.
+    /// Minimum queueing delay since the last window reduction.
     least_queueing: Option<Duration>,
 }
 
@@ -53,7 +53,7 @@ impl Delay {
         }
     }
 
-    /// Mean and least round trip of the round that ends.
+    /// Mean and minimum round trip of the round that ends.
     fn end_round(&mut self) -> Option<(Duration, Duration)> {
         let (sum, samples) = (self.sum, self.samples);
         self.sum = Duration::ZERO;
@@ -63,9 +63,9 @@ impl Delay {
     }
 }
 
-/// A connection under weighted Vegas. Once per round each path compares its number of queued packets,
-/// `w (rtt - base) / rtt`, with its share of `TOTAL_ALPHA`. The shares are proportional to rates: a congested path
-/// delivers less, and thus may queue less. A loss halves the window as in TCP.
+/// A connection under weighted Vegas. Once per round each path compares its number of queued packets, `w
+/// (rtt - base) / rtt`, with its share of `TOTAL_ALPHA`. The shares are proportional to rates: a
+/// congested path delivers less, and thus may queue less. A loss halves the window as in TCP.
 #[derive(Clone, Debug)]
 pub struct WVegas {
     paths: Vec<PathWindow>,
@@ -87,7 +87,7 @@ impl WVegas {
         let queued = segments * (1.0 - part);
         if path.in_slow_start() {
             if queued > GAMMA {
-                // Down to the window without a queue, plus one segment.
+                // Reduce to the window without a queue, plus one segment.
                 let target = (segments * part + 1.0).min(segments);
                 path.grow((target - segments) * unit);
                 path.leave_slow_start();
@@ -150,7 +150,7 @@ impl CongestionControl for WVegas {
             Some((rtt, base)) if avoids || self.paths[i].in_slow_start() => {
                 self.end_round(i, rtt, base);
             }
-            // The window is too small for a decision: grow as TCP does, or it would stay small for ever.
+            // The window is too small for a decision: grow like TCP, or it would stay small forever.
             None if avoids => {
                 let path = &mut self.paths[i];
                 path.grow(path.unit());
@@ -239,7 +239,7 @@ mod tests {
         let mut control = WVegas::new(CongestionOptions::tcp(UNIT), 1);
         drive(&mut control, &[1000.0], 0.1, 300);
         let found = queued(&control, 0, 1000.0, 0.1);
-        // One step up, and a part of one, before the round that detects the queue.
+        // One full and one partial step of growth, before the round that detects the queue.
         assert!((1.0..=TOTAL_ALPHA + 2.0).contains(&found), "{found} packets queued");
     }
 

@@ -40,7 +40,7 @@ pub enum ReceiveRules {
     Linux(BufferSize),
 }
 
-/// When data that one subflow has sent is given to another one as well (RFC 8684, 3.3.6). Its own subflow
+/// When data sent on one subflow is also sent on another one (RFC 8684, 3.3.6). Its original subflow
 /// retransmits it in any case.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Reinjection {
@@ -49,7 +49,7 @@ pub enum Reinjection {
     /// When the retransmission timer expires.
     #[default]
     OnTimeout,
-    /// As soon as the data is found lost: faster, and up to one copy more per loss.
+    /// As soon as the data is detected as lost: faster, with up to one additional copy per loss.
     OnLoss,
 }
 
@@ -62,85 +62,89 @@ pub struct Config {
     pub lower_header: u32,
     /// Multipath TCP; otherwise plain TCP over the first path.
     pub multipath: bool,
-    /// Receive buffer, bytes; none: unbounded, and no flow control.
+    /// Receive buffer, bytes. `None`: unbounded, without flow control.
     pub receive_buffer: Option<u64>,
     /// How the receive window follows from the buffer.
     pub receive_rules: ReceiveRules,
-    /// Most data that waits unsent or unacknowledged, bytes.
+    /// Maximum data that is queued or unacknowledged, bytes.
     pub send_buffer: u64,
     /// What a subflow's acknowledgement covers.
     pub subflow_ack: SubflowAck,
     /// Sender and acknowledgements with the quirks of the model of Chihani and Collange (none). All other
-    /// settings then apply only as far as the model has them.
+    /// settings then apply only if the model supports them.
     pub quirks: Option<Quirks>,
     /// Segments per acknowledgement (2; RFC 9293, 3.8.6.3). 1 costs twice the acknowledgements and avoids the
     /// wait for the timer at small windows.
     pub ack_every: u32,
-    /// Longest delay of an acknowledgement (40 ms; at most 500 ms).
+    /// Maximum delay of an acknowledgement (40 ms; at most 500 ms).
     pub ack_delay: Duration,
-    /// Acknowledgements that are not delayed at the beginning of a subflow, and after a pause of the peer (0; Linux:
-    /// 16). They let the peer's window grow faster.
+    /// Number of acknowledgements that are not delayed at the start of a subflow and after a pause of the
+    /// peer (0; Linux: 16). They let the peer's window grow faster.
     pub quick_acks: u32,
-    /// The timestamps option: 12 B a segment; forward delays need it.
+    /// The timestamps option: 12 B per segment. Required for forward delays.
     pub timestamps: bool,
     /// Selective acknowledgements (RFC 2018). Without them, recovery from several losses in a window takes a
     /// round trip per loss (RFC 6582).
     pub sack: bool,
     /// How reordering is handled.
     pub reordering: Reordering,
-    /// Duplicate acknowledgements, or later selective ones, that count as a loss (3), where losses are
-    /// counted.
+    /// Number of duplicate acknowledgements, or later selective ones, that count as a loss (3), if losses
+    /// are detected by counting.
     pub duplicate_threshold: u32,
     /// Limits of the retransmission timeout.
     pub rto: RtoLimits,
-    /// How the retransmission timeout is computed from round trips.
+    /// Computation of the retransmission timeout from round trips.
     pub rto_rule: RtoRule,
     /// Limits for the failure of paths.
     pub failure: FailureLimits,
-    /// Longest interval between two attempts on a failed subflow (2 s).
+    /// Maximum interval between two attempts on a failed subflow (2 s).
     pub probe_interval: Duration,
     /// Consecutive timeouts over all subflows after which the session ends (15).
     pub max_retransmissions: u32,
     /// SYN retransmissions after which a subflow, or the session, is given up (6).
     pub max_syn_retransmissions: u32,
-    /// When data is given to a second subflow.
+    /// When data is sent on a second subflow.
     pub reinjection: Reinjection,
-    /// Congestion control by name ([`crate::congestion::Congestion::NAMES`]; `newreno`). Coupled algorithms
-    /// take the share of one flow at a bottleneck that all subflows share.
+    /// Congestion control by name ([`crate::congestion::Congestion::NAMES`]; `newreno`). Coupled
+    /// algorithms take the share of one flow at a bottleneck that all subflows share.
     pub congestion: &'static str,
     /// The rules that the congestion control follows.
     pub congestion_flavour: CongestionFlavour,
     /// Variants of single algorithms of congestion control.
     pub congestion_variants: CongestionVariants,
-    /// Whether a loss reduces the window in proportion to what is delivered (RFC 6937bis), instead of at once.
+    /// Reduce the window in proportion to delivered data after a loss (RFC 6937bis), instead of
+    /// immediately.
     pub prr: bool,
-    /// Multipath TCP: data that a subflow gets as a whole, bytes; none: a segment. A segment that ends such a fragment, or
-    /// the receive window, may be short. Linux: 32 704, the data of a page fragment of 32 KiB.
+    /// Multipath TCP: bytes that are assigned to a subflow together. `None`: one segment. A segment that
+    /// ends such a fragment or the receive window may be short. Linux: 32 704, the data of a page
+    /// fragment of 32 KiB.
     pub fragment: Option<u64>,
-    /// Nagle's algorithm in Minshall's variant: a short segment behind which no data waits is not sent while an earlier
-    /// short segment is unacknowledged.
+    /// Nagle's algorithm in Minshall's variant: a short segment that is not followed by more data is not
+    /// sent while an earlier short segment is unacknowledged.
     pub nagle: bool,
-    /// Whether thresholds are rounded down to whole packets, and only whole packets of a congestion window may be in flight, as in Linux, which counts windows in packets.
-    /// Otherwise the last packet may exceed the window.
+    /// Whether thresholds are rounded down to full packets, and only full packets of a congestion window
+    /// may be in flight, as in Linux, which counts windows in packets. Otherwise the last packet may
+    /// exceed the window.
     pub whole_packets: bool,
-    /// Pacing; none: data is sent as acknowledgements open the window.
+    /// Pacing. `None`: data is sent as acknowledgements open the window.
     pub pacing: Option<Pacing>,
-    /// Initial window, bytes; none: that of RFC 6928.
+    /// Initial window, bytes. `None`: that of RFC 6928.
     pub initial_window: Option<u64>,
-    /// Initial slow-start threshold, bytes; none: without limit.
+    /// Initial slow-start threshold, bytes. `None`: unlimited.
     pub initial_ssthresh: Option<u64>,
     /// Source of forward delays.
     pub delay_source: DelaySource,
-    /// What the sender does while the receive window is closed; default nothing.
+    /// Measures of the sender while the receive window is closed (none).
     pub mitigation: BlockingMitigation,
-    /// How far the windows of all paths may grow together.
+    /// Limit on the total growth of the windows of all paths.
     pub window_manager: WindowManager,
     /// Whether every decision is recorded for `explain`.
     pub record_decisions: bool,
 }
 
 impl Config {
-    /// The preset's values for `paths` paths and a receive buffer of `receive_buffer` bytes.
+    /// Creates the preset's configuration for `paths` paths and a receive buffer of `receive_buffer`
+    /// bytes.
     ///
     /// # Panics
     /// If `paths` is empty.
@@ -152,7 +156,8 @@ impl Config {
     /// Selects the congestion control of that name.
     ///
     /// # Errors
-    /// If none has that name. The error lists the valid names and the nearest one, and nothing is changed.
+    /// If the name is unknown. The error lists the valid names and the nearest one, and nothing is
+    /// changed.
     pub fn use_congestion(&mut self, name: &str) -> Result<(), UnknownCongestion> {
         let options =
             CongestionOptions { flavour: self.congestion_flavour, ..CongestionOptions::tcp(1) };
@@ -160,7 +165,7 @@ impl Config {
         Ok(())
     }
 
-    /// Congestion control of a session at its start. `seed`: of its random numbers.
+    /// Congestion control of a session at its start. `seed`: seed of its random numbers.
     ///
     /// # Panics
     /// If [`Config::congestion`] was set to a name that does not exist.
@@ -180,14 +185,14 @@ impl Config {
         made.expect("names are checked where they are set")
     }
 
-    /// The largest window that the receive buffer gives, bytes; none: unbounded.
+    /// Maximum window that the receive buffer allows, bytes, `None` if unbounded.
     pub fn window_limit(&self) -> Option<u64> {
         let ReceiveRules::Linux(size) = self.receive_rules else { return self.receive_buffer };
         let packet = self.paths.iter().map(|path| path.mtu).min().unwrap_or(1500);
         Some(rx::window_limit(size, self.segment_limit(), packet))
     }
 
-    /// Largest payload of a segment that fits into a packet on every path, bytes.
+    /// Maximum payload of a segment that fits into a packet on every path, bytes.
     pub fn segment_limit(&self) -> u32 {
         let mtu = self.paths.iter().map(|p| p.mtu).min().unwrap_or(1500);
         let stamps = if self.timestamps { segment::STAMPS } else { 0 };

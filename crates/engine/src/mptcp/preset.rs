@@ -13,12 +13,13 @@ use crate::window::WindowManager;
 /// A named set of settings.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Preset {
-    /// RFC 8684 on the defaults of current TCP stacks: selective acknowledgements, loss detection by time
-    /// (RFC 8985), an initial window of ten segments (RFC 6928), acknowledgements delayed by at most 40 ms
-    /// and a timeout of at least 200 ms. The minimum timeout is below that of RFC 6298, as in Linux.
+    /// RFC 8684 with the defaults of current TCP stacks: selective acknowledgements, loss detection by
+    /// time (RFC 8985), an initial window of ten segments (RFC 6928), acknowledgements delayed by at most
+    /// 40 ms and a timeout of at least 200 ms. The minimum timeout is below that of RFC 6298, as in
+    /// Linux.
     #[default]
     Rfc8684,
-    /// TCP and Multipath TCP as Linux 6.x does them; each rule names its place in the kernel. See
+    /// TCP and Multipath TCP as in Linux 6.x. Each rule names its place in the kernel. See
     /// `docs/decisions/linux.md`.
     Linux6,
     /// The quirks of a public ns-3 model of Multipath TCP (Chihani and Collange, 2011), to repeat
@@ -42,7 +43,7 @@ impl Preset {
             // The kernel refuses data beyond the window itself; the window never exceeds the memory.
             receive_buffer: Some(2 * receive_buffer),
             receive_rules: ReceiveRules::Linux(BufferSize::Fixed(receive_buffer)),
-            // tcp_wmem: the largest send buffer of a subflow.
+            // tcp_wmem: the maximum send buffer of a subflow.
             send_buffer: 4 << 20,
             quick_acks: 16,
             congestion: "cubic",
@@ -61,8 +62,8 @@ impl Preset {
         let usual = Self::rfc8684(paths, receive_buffer);
         Config {
             receive_buffer: None,
-            // Data that is out of order at data level stays in the sender's memory as well. In the model that
-            // is unlimited.
+            // Data that is out of order at data level also stays in the sender's memory, which is
+            // unlimited in the model.
             send_buffer: 1 << 25,
             subflow_ack: SubflowAck::DataGated,
             quirks: Some(Quirks::default()),

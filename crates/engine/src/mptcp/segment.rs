@@ -1,7 +1,7 @@
 //! Typed TCP segments: the header with the options that Multipath TCP uses (RFC 9293, 3.1; RFC 7323; RFC
 //! 2018; RFC 8684, 3).
 //!
-//! Sequence numbers are unwrapped and begin at 0 at both levels. A codec would wrap them around random
+//! Sequence numbers are unwrapped and begin at 0 at both levels. A codec would wrap them and add random
 //! initial numbers, which does not affect the engine.
 
 use ropewalk_base::Time;
@@ -50,13 +50,13 @@ pub enum MpOption {
 pub struct Segment {
     /// Opens a subflow.
     pub syn: bool,
-    /// Whether `ack` is valid: on all segments but the first.
+    /// Whether `ack` is valid: on all segments except the first.
     pub acks: bool,
     /// Resets the subflow.
     pub rst: bool,
     /// Subflow sequence number of the first byte; a SYN takes one number.
     pub seq: u64,
-    /// Subflow acknowledgement: all below has arrived.
+    /// Subflow acknowledgement: all data before it has arrived.
     pub ack: u64,
     /// Receive window, counted from the data-level acknowledgement, bytes after scaling.
     pub window: u64,
@@ -64,7 +64,7 @@ pub struct Segment {
     pub dsn: u64,
     /// Whether the session's data ends with this segment (DATA_FIN), which takes a data sequence number.
     pub data_fin: bool,
-    /// Data-level acknowledgement; none where there is no Multipath TCP.
+    /// Data-level acknowledgement, `None` without Multipath TCP.
     pub data_ack: Option<u64>,
     /// The data.
     pub payload: Payload,
@@ -79,7 +79,8 @@ pub struct Segment {
     /// Data: number of the transmission on its subflow. Acknowledgements: number of earlier acknowledgements
     /// with the same acknowledgement number (TCP-DOOR; Wang and Zhang, 2002, 3.1).
     pub order: Option<u64>,
-    /// Acknowledgements: data has been reordered since the last one (TCP-DOOR, 3.1); a bit beside `order`.
+    /// Acknowledgements: data has been reordered since the last one (TCP-DOOR, 3.1). A bit of the option
+    /// with `order`.
     pub disordered: bool,
     /// When the data was first sent, for measurements; not on the wire.
     pub first_sent: Time,
@@ -120,7 +121,7 @@ pub const MAPPING: u32 = 24;
 pub const DATA_ACK: u32 = 8;
 /// Options of TCP-DOOR, padded, bytes.
 pub const ORDER: u32 = 8;
-/// Most bytes of all options together.
+/// Maximum total length of all options, bytes.
 const OPTIONS_MAX: u32 = 40;
 
 impl Segment {
@@ -160,7 +161,7 @@ impl Segment {
         stamps + order + sacks + opening + multipath
     }
 
-    /// Number of selective acknowledgement blocks that fit beside the other options.
+    /// Number of selective acknowledgement blocks that fit with the other options.
     pub const fn sack_room(stamps: bool, data_ack: bool, order: bool) -> usize {
         let taken = if stamps { STAMPS } else { 0 }
             + if data_ack { DATA_ACK } else { 0 }

@@ -1,45 +1,48 @@
-//! Which packets of a path request an acknowledgement.
+//! Selects the packets of a path that request an acknowledgement.
 //!
-//! The sender knows what acknowledgements are needed for: the growth of the window, pacing, loss detection. So it
-//! decides, as with QUIC's ACK_FREQUENCY (draft-ietf-quic-ack-frequency), but packet by packet, by a bit in the packet
-//! (RFC 7053). No state at the receiver can then be out of date.
+//! The sender knows the purposes of acknowledgements: growth of the window, pacing, loss detection. So
+//! the sender decides, as with QUIC's ACK_FREQUENCY (draft-ietf-quic-ack-frequency), but for each packet,
+//! by a bit in the packet (RFC 7053). No state at the receiver can then be out of date.
 //!
 //! ```text
-//! packets between two requests:   in flight / 8, and at least what keeps acknowledgements below 1 % of the bytes sent,
+//! packets between two requests:   in flight / 8, and at least enough to keep acknowledgements
+//!                                 below 1 % of the bytes sent,
 //!                                 but at most in flight / 4, and at least 2
 //! ```
 //!
-//! A request is also made where sending stops, and for what the peer waits for.
+//! A request is also made where sending stops, and for data that the peer waits for.
 
 use ropewalk_base::{Duration, Serial32};
 
 /// Acknowledgements in a round trip (picoquic: 8 with a long round trip; draft-ietf-quic-ack-frequency, 7.2: more than
 /// one).
 const PER_ROUND_TRIP: u64 = 8;
-/// Least number of acknowledgements in a round trip that byte overhead may lead to.
+/// Minimum number of acknowledgements in a round trip after the limit on byte overhead.
 const LEAST_PER_ROUND_TRIP: u64 = 4;
-/// Number of full packets between two requests below which acknowledgements take more than about 1 % of the bytes: one
-/// has some 90 bytes with all headers. The slowest uplinks have a fortieth of the rate, which leaves them half of it.
+/// Minimum number of full packets between two requests that keeps acknowledgements, of about 90 bytes
+/// with all headers, at about 1 % of the bytes. The slowest uplinks have a fortieth of the rate, so
+/// acknowledgements leave half of it free.
 const ECONOMICAL: u64 = 6;
-/// Least number of packets between two requests (RFC 9260, 6.2).
+/// Minimum number of packets between two requests (RFC 9260, 6.2).
 const LEAST: u64 = 2;
 /// Maximum number of doublings while the return path has a queue.
 const DOUBLINGS_MAX: u8 = 2;
-/// Queueing delay of the return path from which it counts as full, and the same in round trips.
+/// Queueing delay of the return path from which it counts as full, and the divisor of the round trip for
+/// the same.
 const RETURN_QUEUE: Duration = Duration::from_millis(20);
 const RETURN_QUEUE_DIVISOR: u64 = 2;
 
-/// When the peer acknowledges.
+/// Acknowledgement behaviour of the peer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PeerAcks {
     /// Maximum delay of its acknowledgements.
     pub delay: Duration,
-    /// Whether it acknowledges what the sender requests. Otherwise every second packet.
+    /// Whether it acknowledges on the sender's request. Otherwise it acknowledges every second packet.
     pub on_request: bool,
 }
 
 impl PeerAcks {
-    /// Acknowledgements of every second packet, and of a packet alone after `delay`.
+    /// Acknowledges every second packet, and a single packet after `delay`.
     pub const fn of_every_second_packet(delay: Duration) -> Self {
         Self { delay, on_request: false }
     }
@@ -48,7 +51,7 @@ impl PeerAcks {
 /// Why a packet may need a request beyond the usual number.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Occasion {
-    /// The packet repeats the oldest data that is outstanding: the receive window opens when it arrives.
+    /// The packet repeats the oldest outstanding data: the receive window opens when it arrives.
     pub oldest: bool,
     /// The congestion window or the receive window is full after this packet.
     pub window_full: bool,
@@ -61,17 +64,18 @@ pub(crate) struct Occasion {
 pub(crate) struct AckRequests {
     /// Packets sent since the last request.
     packets: u16,
-    /// How often the usual number of packets is doubled.
+    /// Number of times that the usual number of packets is doubled.
     doublings: u8,
-    /// The last bits of the round in which `doublings` changed last.
+    /// The lowest bits of the round in which `doublings` last changed.
     changed_in: u8,
-    /// The last bits of the number after the last transmission that requested an acknowledgement.
+    /// The lowest bits of the number after the last transmission that requested an acknowledgement.
     requested_to: Serial32,
 }
 
 impl AckRequests {
-    /// Records a packet and returns whether it requests an acknowledgement. `in_flight`: packets in flight, with this
-    /// one. `next`: the number after its last transmission. `acked_to`: the number after the highest one acknowledged.
+    /// Records a packet and returns whether it requests an acknowledgement. `in_flight`: packets in
+    /// flight, including this one. `next`: the number after its last transmission. `acked_to`: the number
+    /// after the highest one acknowledged.
     pub fn on_packet(
         &mut self,
         in_flight: u64,
@@ -99,7 +103,8 @@ impl AckRequests {
         (usual << self.doublings).min(usual.max(in_flight / 2)).min(u16::MAX.into())
     }
 
-    /// Takes the queueing delay of the return path, in a round of the path whose round trip without queues is `base`.
+    /// Records the queueing delay of the return path, in a round of the path whose round trip without
+    /// queues is `base`.
     pub fn on_return_queueing(&mut self, queueing: Duration, base: Duration, round: u64) {
         let round = round as u8;
         if self.changed_in == round {

@@ -16,8 +16,8 @@ pub(super) fn detector(
 }
 
 impl<O: Outstanding> Sender<O> {
-    /// Takes a forward delay of `path`: our clock when a packet was sent, and the peer's clock when it arrived,
-    /// nanoseconds.
+    /// Records a forward delay of `path`: our clock when a packet was sent, and the peer's clock when it
+    /// arrived, nanoseconds.
     #[inline]
     pub fn sample_forward_delay(&mut self, now: Time, path: PathId, departed: u64, arrived: u64) {
         self.paths[path.index()].as_mut().forward.sample(departed, arrived);
@@ -26,8 +26,9 @@ impl<O: Outstanding> Sender<O> {
         }
     }
 
-    /// A delay does not count while the paths act in step: because congestion control makes them, or because the application
-    /// or the receive window holds all of them back, and then lets all of them send.
+    /// A delay does not count while the paths act in step, either because of congestion control, or
+    /// because the application or the receive window first holds all of them back and then lets all of
+    /// them send.
     #[inline(never)]
     fn compare_delays(&mut self, now: Time, path: PathId, departed: u64, arrived: u64) {
         let Some(bottlenecks) = &mut self.bottlenecks else { return };
@@ -47,7 +48,7 @@ impl<O: Outstanding> Sender<O> {
         }
     }
 
-    /// `path` leads through another network now.
+    /// Called when `path` now leads through another network.
     pub fn forget_bottleneck(&mut self, path: PathId) {
         if let Some(bottlenecks) = &mut self.bottlenecks
             && bottlenecks.forget(path)

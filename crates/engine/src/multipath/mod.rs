@@ -2,12 +2,12 @@
 //!
 //! ```text
 //!   Sender ---- asks --> Scheduler            which path carries the next chunk, and when
-//!     |   \--- bounds -> WindowManager        what each path may have in flight
+//!     |   \--- bounds -> WindowManager        limits of the data in flight per path
 //!     |   \--- reads --> [TxPath]             round trip, rate, loss, flights of each path
-//!     \------- asks ---> Outstanding          what is unassigned or unacknowledged, and the peer's window
+//!     \------- asks ---> Outstanding          unassigned and unacknowledged data, and the peer's window
 //! ```
 //!
-//! A protocol implements [`Outstanding`] and encodes what was decided. Loss detection and the choice of lost
+//! A protocol implements [`Outstanding`] and encodes the decisions. Loss detection and the choice of lost
 //! data to retransmit belong to the protocol: SCTP chunks can move between paths, segments of a subflow
 //! cannot.
 

@@ -21,8 +21,8 @@ const GRAIN: Duration = Duration::from_millis(5);
 
 /// The sending side of one path.
 ///
-/// `repr(C)` keeps the order of the fields: first those that each data packet and each acknowledgement
-/// accesses.
+/// `repr(C)` keeps the order of the fields, with those that each data packet and each acknowledgement
+/// accesses first.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub(crate) struct TxPath {
@@ -42,7 +42,8 @@ pub(crate) struct TxPath {
     pub out_of_data: bool,
     /// Bytes of this path's data that the peer has received but not acknowledged cumulatively.
     pub held: u64,
-    /// Bytes sent on this path, or given to it, that its cumulative acknowledgement does not cover. TCP only.
+    /// Bytes sent on or assigned to this path that its cumulative acknowledgement does not cover. TCP
+    /// only.
     pub unacknowledged: u64,
     /// Highest transmission number acknowledged so far, plus one.
     pub acked_to: u64,
@@ -59,7 +60,7 @@ pub(crate) struct TxPath {
     pub recovery_exit: Option<u64>,
     /// The reduction of the window during the current recovery, if it is proportional.
     pub prr: Option<Box<Prr>>,
-    /// Bytes that duplicate acknowledgements show to have left the network (RFC 6582, 3.2).
+    /// Bytes that have left the network according to duplicate acknowledgements (RFC 6582, 3.2).
     pub inflation: u64,
     pub loss: LossEstimate,
     /// Requests for acknowledgements, if the peer acknowledges on request.
@@ -74,7 +75,7 @@ pub(crate) struct TxPath {
 }
 
 impl TxPath {
-    /// A path on which nothing has been sent.
+    /// An unused path.
     pub fn new(config: PathConfig, state: PathState, rtt: RttEstimator) -> Self {
         Self {
             flights: Flights::default(),
@@ -129,7 +130,7 @@ impl TxPath {
         }
     }
 
-    /// The congestion window `window`, or in recovery what the reduction permits.
+    /// The congestion window `window`, or in recovery the limit of the reduction.
     #[inline]
     pub fn in_reduction(&self, window: u64) -> u64 {
         match (&self.prr, self.recovery_exit) {
@@ -145,27 +146,28 @@ impl TxPath {
         if self.one_packet && 0 < in_flight && in_flight < window { in_flight } else { window }
     }
 
-    /// Starts another round: a packet of the last round was acknowledged, or a timeout shows that none will
-    /// be.
+    /// Starts another round: a packet of the last round was acknowledged, or a timeout shows that this
+    /// will not happen.
     #[inline]
     pub fn begin_round(&mut self) {
         self.round += 1;
         self.round_ends = self.flights.next_number();
     }
 
-    /// When the acknowledgement of the first transmission after all acknowledged ones is overdue; none if nothing is
-    /// in flight or no round trip is known.
+    /// When the acknowledgement of the first transmission after all acknowledged ones is overdue, `None`
+    /// if nothing is in flight or no round trip is known.
     #[inline]
     pub fn overdue_from(&self, peer: PeerAcks) -> Option<Time> {
         let srtt = self.rtt.srtt()?;
         let (number, first, followed) = self.flights.first_from(self.acked_to)?;
         let delayed = self.ack_delay(number, !followed, peer);
         let due = first.sent_at + srtt + self.rtt.rttvar() * DEVIATIONS + delayed + GRAIN;
-        // While acknowledgements arrive, a growing queue and not a failure delays them.
+        // While acknowledgements arrive, they are delayed by a growing queue and not by a failure.
         Some(due.max(self.rtt.sampled_at() + QUIET))
     }
 
-    /// By how long the peer may delay the acknowledgement of transmission `number`. `alone`: no other one follows it.
+    /// Maximum delay of the peer's acknowledgement of transmission `number`. `alone`: no other
+    /// transmission follows it.
     #[inline]
     fn ack_delay(&self, number: u64, alone: bool, peer: PeerAcks) -> Duration {
         let delayed = if peer.on_request { !self.requests.covers(number) } else { alone };
@@ -178,8 +180,8 @@ impl TxPath {
         now.since(self.last_sent_at)
     }
 
-    /// Finds transmissions lost by time (RFC 8985, 6.2) and puts their numbers into `lost`. There are none while
-    /// the round trip is unknown.
+    /// Finds transmissions lost by time (RFC 8985, 6.2) and puts their numbers into `lost`. Finds no
+    /// losses while the round trip is unknown.
     pub fn find_lost_by_time(&mut self, now: Time, in_recovery: bool, lost: &mut Vec<u64>) {
         lost.clear();
         if let (Some(smoothed), Some(least)) = (self.rtt.srtt(), self.rtt.base()) {
@@ -202,8 +204,8 @@ impl TxPath {
         self.rack.deadline().or_else(|| probes.then(probe)?)
     }
 
-    /// What an acknowledgement says about the delivery rate. `newest`: number and transmission of the newest packet
-    /// that it covers. `sure`: the packet arrived on this path. `rate`: the sample that it gave.
+    /// The delivery rate according to an acknowledgement. `newest`: number and transmission of the newest
+    /// packet that it covers. `sure`: the packet arrived on this path. `rate`: the resulting sample.
     #[inline]
     pub fn delivery(&self, newest: (u64, &Flight), sure: bool, rate: Option<Rate>) -> Delivery {
         let oldest = self.flights.oldest().map(|(number, _)| number);
@@ -217,7 +219,8 @@ impl TxPath {
         }
     }
 
-    /// Notes for [`DrainRate`] that a transmission that left at `sent_at` is the newest that an acknowledgement covers.
+    /// Records for [`DrainRate`] that a transmission sent at `sent_at` is the newest that an
+    /// acknowledgement covers.
     #[inline]
     pub fn note_ack(&mut self, now: Time, sent_at: Time) {
         if let Some(trip) = self.rtt.base() {
@@ -225,7 +228,7 @@ impl TxPath {
         }
     }
 
-    /// The path works again: what was measured before no longer holds.
+    /// The path works again: earlier measurements no longer apply.
     pub fn forget_estimates(&mut self) {
         self.rtt.forget();
         self.rate.forget();

@@ -1,4 +1,4 @@
-//! Reduction of a congestion window after a loss, at once or in proportion to what is delivered.
+//! Reduction of a congestion window after a loss, immediate or in proportion to delivered data.
 
 use ropewalk_base::{PathId, Time};
 
@@ -11,7 +11,7 @@ impl<O: Outstanding> Sender<O> {
     pub fn reduce_window(&mut self, now: Time, id: PathId) {
         let before = self.congestion.window(id);
         self.congestion.on_loss(id, now);
-        // An algorithm that paces sends at its own rate in recovery.
+        // A pacing algorithm sends at its own rate in recovery.
         if self.config.prr && self.congestion.pace(id).is_none() {
             let (target, unit) = (self.congestion.window(id), self.outstanding.budget().chunk);
             let path = self.paths[id.index()].as_mut();
@@ -19,8 +19,8 @@ impl<O: Outstanding> Sender<O> {
         }
     }
 
-    /// Processes an acknowledgement of `delivered` bytes in recovery. `advanced`: the cumulative acknowledgement did.
-    /// `losses`: number of losses before it.
+    /// Processes an acknowledgement of `delivered` bytes in recovery. `advanced`: whether the cumulative
+    /// acknowledgement advanced. `losses`: number of losses before it.
     pub fn reduce_in_proportion(
         &mut self,
         id: PathId,
@@ -35,7 +35,7 @@ impl<O: Outstanding> Sender<O> {
         }
     }
 
-    /// The congestion window of a path; in recovery, what the reduction permits.
+    /// The congestion window of a path, or in recovery the limit of the reduction.
     #[inline]
     pub fn congestion_window(&self, id: PathId) -> u64 {
         let window = self.congestion.window(id);

@@ -18,35 +18,35 @@ use crate::window::{ManageWindows, ManagedPath, Penalty, WindowManager};
 /// Settings of a sender.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SenderConfig {
-    /// Where forward delays come from.
+    /// Source of forward delays.
     pub delay_source: DelaySource,
-    /// What is done while the receive window is closed.
+    /// Measures while the receive window is closed.
     pub mitigation: BlockingMitigation,
-    /// Pacing; none: a whole window may be sent at once.
+    /// Pacing. `None`: a full window may be sent in one burst.
     pub pacing: Option<Pacing>,
-    /// When the peer acknowledges.
+    /// Acknowledgement behaviour of the peer.
     pub peer_acks: PeerAcks,
-    /// Whether windows are reduced in proportion to what is delivered (RFC 6937bis).
+    /// Whether windows are reduced in proportion to delivered data (RFC 6937bis).
     pub prr: bool,
     /// Whether only whole packets of a window may be in flight. Otherwise the last one may exceed it.
     pub whole_packets: bool,
     /// Whether each decision is recorded.
     pub record_decisions: bool,
-    /// Which paths congestion control treats as one flow.
+    /// Paths that congestion control treats as one flow.
     pub coupling: BottleneckCoupling,
 }
 
-/// The sending side of a connection: its data, its paths, and what assigns the data to the paths (scheduler,
-/// congestion control and window management).
+/// The sending side of a connection: its data, its paths, and the components that assign the data to the
+/// paths (scheduler, congestion control and window management).
 ///
-/// `repr(C)` keeps the order of the fields: first those that every input accesses.
+/// `repr(C)` keeps the order of the fields, with those that every input accesses first.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub(crate) struct Sender<O: Outstanding> {
-    /// When a waiting scheduler is asked again.
+    /// When a waiting scheduler must decide again.
     pub wait_until: Option<Time>,
     pub paths: Vec<O::Path>,
-    /// Whether `views` takes the last input into account.
+    /// Whether `views` includes the effects of the last input.
     views_are_current: bool,
     /// Whether some paths are used only when needed.
     pub(super) has_reserves: bool,
@@ -56,11 +56,11 @@ pub(crate) struct Sender<O: Outstanding> {
     pub sendable_left: u64,
     /// Losses, failures and returns so far. A scheduler's plan is valid for one epoch.
     pub epoch: u64,
-    /// Units of the unassigned queue that end a piece of data which a path gets as a whole.
+    /// Units of the unassigned queue that end data which is assigned to one path together.
     pub fragment_ends: Vec<FragmentEnd>,
     /// Further copies requested by the scheduler: path and unit.
     pub copies: Vec<(PathId, u64)>,
-    /// The paths as the scheduler sees them.
+    /// The scheduler's view of the paths.
     pub views: Vec<PathView>,
     pub measurements: Measurements,
     pub congestion: Congestion,
@@ -71,7 +71,7 @@ pub(crate) struct Sender<O: Outstanding> {
     pub(super) manager: WindowManager,
     /// When the application or the receive window last held all paths back.
     pub(super) held_back_at: Option<Time>,
-    /// Detects paths that share a bottleneck, if congestion control needs to know.
+    /// Detector of shared bottlenecks, if congestion control needs it.
     pub bottlenecks: Option<Box<SharedBottlenecks>>,
     /// Scratch space of the window manager.
     pub(super) managed: Vec<ManagedPath>,
@@ -87,7 +87,7 @@ pub(crate) enum Assignment {
 }
 
 impl<O: Outstanding> Sender<O> {
-    /// A sender that has not sent anything.
+    /// Creates an unused sender.
     pub fn new(
         config: SenderConfig,
         outstanding: O,
@@ -120,19 +120,20 @@ impl<O: Outstanding> Sender<O> {
         }
     }
 
-    /// After an input: the views are updated before the scheduler is asked again.
+    /// Called after an input: the views are updated before the next decision.
     #[inline]
     pub fn invalidate_views(&mut self) {
         self.views_are_current = false;
     }
 
-    /// After a change of a path's configuration or of the set of paths: the views are created again.
+    /// Called after a change of a path's configuration or of the set of paths: the views are created
+    /// again.
     pub fn discard_views(&mut self) {
         self.views.clear();
         self.invalidate_views();
     }
 
-    /// Whether the views must be updated before the scheduler is asked. The caller does so if they must.
+    /// Whether the caller must update the views before the next decision.
     #[inline]
     pub fn views_need_update(&mut self) -> bool {
         !std::mem::replace(&mut self.views_are_current, true)
@@ -147,7 +148,8 @@ impl<O: Outstanding> Sender<O> {
         self.epoch += 1;
     }
 
-    /// Asks the scheduler for the next unit of the unassigned queue. None if the decision is still pending.
+    /// Requests the path for the next unit of the unassigned queue from the scheduler. `None` if the
+    /// decision is still pending.
     #[inline]
     pub fn assign(&mut self, now: Time) -> Option<Assignment> {
         let occasion = DecisionKind::NewData;
@@ -177,9 +179,9 @@ impl<O: Outstanding> Sender<O> {
         })
     }
 
-    /// The decision if the scheduler sends nothing and nothing is in flight, so that no acknowledgement would
-    /// lead to another decision. The open path with the least forward delay takes the head of the queue, if
-    /// the receive window permits it.
+    /// The decision if the scheduler sends nothing and nothing is in flight, so that no acknowledgement
+    /// would lead to another decision. The open path with the lowest forward delay takes the head of the
+    /// queue, if the receive window permits it.
     #[cold]
     fn assign_when_stalled(view: &View<'_>, has_lost: bool) -> Option<Decision> {
         let quickest = view.open().min_by_key(|path| path.forward_delay)?.id;
@@ -204,7 +206,7 @@ impl<O: Outstanding> Sender<O> {
         self.scheduler.on_sent(&report);
     }
 
-    /// Requests that the unit is sent on all other paths of the set as well.
+    /// Requests that the unit is also sent on all other paths of the set.
     #[cold]
     fn note_copies(&mut self, paths: PathSet, unit: u64, first: SentReport) {
         for path in paths.iter().skip(1) {
@@ -213,7 +215,7 @@ impl<O: Outstanding> Sender<O> {
         }
     }
 
-    /// What the scheduler sees beside the paths.
+    /// The scheduler's view, without the paths.
     #[inline]
     pub fn seen(&self, now: Time, occasion: DecisionKind) -> View<'static> {
         self.outstanding.view(&self.paths, now, occasion, self.sendable_left, self.epoch)
@@ -328,7 +330,7 @@ impl<O: Outstanding> Sender<O> {
     }
 }
 
-/// The earlier of two times, one of which may not be set.
+/// The earlier of two times. The first may not be set.
 pub(super) fn earlier(known: Option<Time>, at: Time) -> Time {
     known.map_or(at, |known| known.min(at))
 }

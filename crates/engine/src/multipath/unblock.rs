@@ -9,7 +9,7 @@ use crate::congestion::CongestionControl;
 use crate::scheduler::{Decision, PathView, Reason, Schedule, resend_on};
 
 impl<O: Outstanding> Sender<O> {
-    /// The path on which the oldest unit is to be sent again now, and the unit.
+    /// The path on which the oldest unit must be retransmitted now, and the unit.
     #[inline]
     pub fn unblock(&mut self, now: Time) -> Option<(PathId, u64)> {
         if self.sendable_left > 0 || !self.outstanding.is_blocked_by_oldest() {
@@ -39,11 +39,11 @@ impl<O: Outstanding> Sender<O> {
         Some((path, oldest.unit))
     }
 
-    /// Halves the congestion window of the path that carries the oldest unit, and returns the path for its
-    /// retransmission, as far as either is configured and its conditions hold.
+    /// Halves the congestion window of the path that carries the oldest unit, and returns the path for
+    /// its retransmission, if configured and if the respective conditions are met.
     fn mitigate(&mut self, now: Time, oldest: &Oldest) -> Option<PathId> {
         let holder = oldest.path;
-        // The window of a path in recovery was already halved for its loss.
+        // The window of a path in recovery has already been halved for its loss.
         let repairs = self.paths[holder.index()].as_ref().recovery_exit.is_some();
         let penalise = self.config.mitigation.penalise && !repairs;
         if penalise && self.penalty.due(now, &self.views, holder) {
@@ -60,8 +60,8 @@ impl<O: Outstanding> Sender<O> {
         resend_on(&self.views, holder, self.outstanding.budget().chunk)
     }
 
-    /// The open path that delivers the oldest unit soonest, if that is sooner than its current path, or if
-    /// the unit is overdue there. Otherwise the scheduler is asked again when the unit will be overdue.
+    /// The open path that delivers the oldest unit soonest, if that is sooner than its current path, or
+    /// if the unit is overdue there. Otherwise the scheduler decides again when the unit becomes overdue.
     fn sooner_path(&mut self, now: Time, oldest: &Oldest) -> Option<PathId> {
         let sent_at = oldest.sent_at?;
         let rtt = &self.paths[oldest.path.index()].as_ref().rtt;

@@ -9,12 +9,13 @@ use crate::path::{PathStatus, PathUse, Shape, clock_offset};
 use crate::scheduler::{DelaySource, PathView};
 use crate::window::ManageWindows;
 
-/// Time for which an acknowledgement is overdue until backups replace the path, and at least its round trip, unless a timeout
-/// comes before. Short delays of acknowledgements are frequent, and backups may cost money.
+/// Minimum time for which an acknowledgement is overdue before backups replace the path (at least its
+/// round trip, and earlier after a timeout). Short delays of acknowledgements are frequent, and backups
+/// may cost money.
 const SILENT: Duration = Duration::from_millis(100);
 
 impl<O: Outstanding> Sender<O> {
-    /// Creates the views of all paths. `is_usable` tells which of them may carry data now.
+    /// Creates the views of all paths. `is_usable` returns whether a path may carry data now.
     pub fn update_views(&mut self, now: Time, is_usable: impl Fn(PathId, &O::Path) -> bool) {
         let mut views = std::mem::take(&mut self.views);
         if views.len() != self.paths.len() {
@@ -43,7 +44,7 @@ impl<O: Outstanding> Sender<O> {
     /// If there is no such path.
     pub fn path_view(&self, now: Time, id: PathId) -> PathView {
         let path = self.paths[id.index()].as_ref();
-        // A path that is not used now, as a backup is, is not usable although it works.
+        // A path that is not in use now, such as a backup, is not usable although it works.
         let in_use = |view: &PathView| view.usable || view.usage.is_regular();
         let known = self.views.get(id.index());
         let in_use = known.map_or_else(|| path.config.usage.is_regular(), in_use);
@@ -92,7 +93,7 @@ impl<O: Outstanding> Sender<O> {
         view.probing = self.congestion.disturbance(view.id).is_probe();
     }
 
-    /// Offset of the peer's clock, if timestamps were measured.
+    /// Offset of the peer's clock, if there are timestamp measurements.
     pub fn clock_offset(&self) -> Option<i64> {
         let source = self.config.delay_source;
         if source != DelaySource::Timestamp {
@@ -101,8 +102,8 @@ impl<O: Outstanding> Sender<O> {
         clock_offset(self.paths.iter().map(|path| path.as_ref().estimates(source)))
     }
 
-    /// Number of unassigned units that may be sent: those that the span rule permits, or one as a zero-window
-    /// probe.
+    /// Number of unassigned units that may be sent: those that the span rule permits, or one as a
+    /// zero-window probe.
     #[inline]
     pub fn sendable(&self) -> u64 {
         let sendable = self.outstanding.within_window(&self.paths);
@@ -112,8 +113,8 @@ impl<O: Outstanding> Sender<O> {
         sendable
     }
 
-    /// Sets the pacing rate of all paths: the one that congestion control demands, or else a multiple of the window
-    /// for each round trip, once that is known.
+    /// Sets the pacing rate of all paths: that of congestion control, or else a multiple of the window
+    /// per round trip, once that is known.
     fn set_pace(&mut self, now: Time) {
         let full = self.outstanding.budget().chunk;
         let burst_time = self.config.pacing.map_or(Duration::ZERO, |pacing| pacing.burst_time);
@@ -133,8 +134,8 @@ impl<O: Outstanding> Sender<O> {
     }
 }
 
-/// Withdraws the paths that are not to be used now: those that are never used, and backups while a regular path works or a
-/// cheaper backup does. Returns whether there are paths that are used only when needed.
+/// Excludes the paths that are not to be used now: those that are never used, and backups while a regular
+/// path or a cheaper backup works. Returns whether there are paths that are used only when needed.
 fn apply_uses(views: &mut [PathView]) -> bool {
     if views.iter().all(|view| view.usage == PathUse::Always) {
         return false;
@@ -169,7 +170,7 @@ pub(super) fn reserve(views: &mut [PathView]) {
 }
 
 /// The path that carries data while none of these is active: the one with the fewest errors, then the one
-/// used last (RFC 7829, 3, rule 3). None if one of them is active.
+/// used last (RFC 7829, 3, rule 3). `None` if one of them is active.
 pub(crate) fn fallback_path<'a>(
     candidates: impl Iterator<Item = (PathId, &'a TxPath)> + Clone,
 ) -> Option<PathId> {

@@ -10,10 +10,11 @@ pub enum PathUse {
     /// Always.
     #[default]
     Always,
-    /// Only what exceeds the other paths: while each usable path of an earlier use or a lower cost is full, or
-    /// paced.
+    /// Only for data that exceeds the other paths: while each usable path of an earlier use or a lower
+    /// cost is full, or paced.
     WhenNeeded,
-    /// Only while no path of the other uses works. Of several such paths, those of the lowest cost carry data.
+    /// Only while no path of the other uses works. Of several backups, those of the lowest cost carry
+    /// data.
     Backup,
     /// Never, even if no other path works.
     Never,
@@ -28,20 +29,21 @@ impl PathUse {
 
 /// Settings of one path.
 ///
-/// `repr(C)` keeps the order of the fields: first those that packets access. Small ones fill gaps between others.
+/// `repr(C)` keeps the order of the fields, with those that packets access first. Small ones fill gaps
+/// between others.
 #[derive(Clone, Copy, PartialEq, Debug)]
 #[repr(C)]
 pub struct PathConfig {
     /// Largest packet, bytes on the wire, including the headers below SCTP.
     pub mtu: u32,
-    /// Price of a byte, on any scale: lower is better. It orders the paths for the scheduler `backup`, and those of one
-    /// use other than [`PathUse::Always`] for all schedulers.
+    /// Price of a byte, on any scale: lower is better. It orders the paths for the scheduler `backup`,
+    /// and paths of one use other than [`PathUse::Always`] for all schedulers.
     pub cost: u32,
     /// When the path carries data.
     pub usage: PathUse,
-    /// Errors after which this path is potentially failed; none: as many as the association says.
+    /// Errors after which this path is potentially failed. `None`: that of the association.
     pub potentially_failed: Option<u16>,
-    /// Factor by which the estimated forward delay is wrong, for sensitivity studies; 1 is correct.
+    /// Error factor of the estimated forward delay, for sensitivity studies; 1 is correct.
     pub delay_error: f64,
     /// Share for `weighted`.
     pub weight: f64,
@@ -49,13 +51,14 @@ pub struct PathConfig {
     pub oracle_delay: Option<Duration>,
     /// Configured rate, for `weighted`.
     pub rate_hint: Option<Rate>,
-    /// Whether the peer's address is an IPv6 address: the initial window is smaller then (RFC 9260, 7.2.1).
+    /// Whether the peer's address is an IPv6 address, which makes the initial window smaller (RFC 9260,
+    /// 7.2.1).
     pub ipv6: bool,
     /// Whether HEARTBEATs are sent on the path while it is idle (RFC 9260, 8.3).
     pub heartbeats: bool,
-    /// Path.Max.Retrans of this path; none: that of the association.
+    /// Path.Max.Retrans of this path. `None`: that of the association.
     pub max_retrans: Option<u16>,
-    /// HB.interval of this path; none: that of the association.
+    /// HB.interval of this path. `None`: that of the association.
     pub heartbeat_interval: Option<Duration>,
 }
 

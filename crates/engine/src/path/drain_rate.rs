@@ -1,16 +1,16 @@
-//! The rate at which a queue drains now, from the acknowledgements of the last moments.
+//! The current rate at which a queue drains, from the most recent acknowledgements.
 
 use ropewalk_base::{Duration, Rate, Time};
 
-/// Shortest time over which acknowledgements are counted: several packets of a link with a few Mbit/s.
+/// Minimum time over which acknowledgements are counted: several packets of a link with a few Mbit/s.
 const LEAST_SPAN: Duration = Duration::from_millis(10);
-/// The queue grows at once if acknowledgements come this many times more slowly than their packets were sent. Jitter and
-/// delayed acknowledgements stay below it.
+/// The queue counts as growing immediately if acknowledgements arrive this many times more slowly than
+/// their packets were sent. Jitter and delayed acknowledgements stay below it.
 const SLOWER: u64 = 2;
 /// Time without acknowledgements after which the rate is unknown.
 const LONGEST_AGE: Duration = Duration::from_secs(1);
 
-/// What an acknowledgement shows.
+/// State at an acknowledgement.
 #[derive(Clone, Copy, Debug, Default)]
 struct Mark {
     at: Time,
@@ -21,19 +21,20 @@ struct Mark {
 }
 
 impl Mark {
-    /// The rate from `earlier` on, bits per second.
+    /// The rate since `earlier`, bits per second.
     fn rate_since(&self, earlier: &Self) -> f64 {
         let bytes = self.delivered - earlier.delivered;
         bytes as f64 * 8e9 / self.at.since(earlier.at).as_nanos().max(1) as f64
     }
 }
 
-/// Recognises a link that has suddenly become slower. [`DeliveryRate`](super::DeliveryRate) keeps the largest rate of ten
-/// rounds, and round trips report on a packet after it has passed the queue. What has been sent since then is in that
-/// queue, and how long it takes follows from the rate of the last moments.
+/// Detects a link that has suddenly become slower. [`DeliveryRate`](super::DeliveryRate) keeps the
+/// maximum rate of ten rounds, and a round trip describes a packet only after it has passed the queue.
+/// Data sent since then is in that queue, and its delay follows from the most recent rate.
 #[derive(Clone, Debug, Default)]
 pub struct DrainRate {
-    /// What acknowledgements have shown; none before the first, so that an idle association takes less memory.
+    /// The measured acknowledgements, `None` before the first, so that an idle association takes less
+    /// memory.
     marks: Option<Box<Marks>>,
 }
 
@@ -46,8 +47,9 @@ struct Marks {
 }
 
 impl DrainRate {
-    /// Notes an acknowledgement: when its newest packet was sent, and the bytes that the path has delivered. `trip`: the
-    /// round trip without queueing. Acknowledgements are counted over half of that, and over at least 10 ms.
+    /// Records an acknowledgement: when its newest packet was sent, and the bytes that the path has
+    /// delivered. `trip`: the round trip without queueing. Acknowledgements are counted over half of
+    /// that, and over at least 10 ms.
     #[inline]
     pub fn on_ack(&mut self, now: Time, sent_at: Time, delivered: u64, trip: Duration) {
         let mark = Mark { at: now, sent_at, delivered };
@@ -65,8 +67,9 @@ impl DrainRate {
         }
     }
 
-    /// The rate, if acknowledgements come at less than half of the pace at which their packets were sent, so that the queue
-    /// grows; none otherwise. The first acknowledgement after a pause looks like this, too.
+    /// The rate, if acknowledgements arrive at less than half of the rate at which their packets were
+    /// sent, so that the queue grows; otherwise `None`. The first acknowledgement after a pause has the
+    /// same effect.
     #[inline]
     pub fn suspected_rate(&self, now: Time) -> Option<Rate> {
         let marks = self.marks.as_ref()?;
@@ -77,8 +80,8 @@ impl DrainRate {
         grows.then(|| Rate::from_bps(last.rate_since(from) as u64))
     }
 
-    /// The same, after two slow acknowledgements in a row. After a pause, acknowledgements that were held up or took another
-    /// way follow one another as usual.
+    /// The same, after two successive slow acknowledgements. After a pause, acknowledgements that were
+    /// delayed or took another route arrive at their usual intervals.
     #[inline]
     pub fn rate(&self, now: Time) -> Option<Rate> {
         let suspected = self.suspected_rate(now)?;
@@ -99,8 +102,9 @@ impl DrainRate {
 mod tests {
     use super::*;
 
-    /// A link that takes 1 ms for a packet of 1250 B (10 Mbit/s) until `falls_at`, and `slower` ms after it, with a round
-    /// trip of 20 ms without queues. A packet is sent each `every` ms. Returns the rate after each acknowledgement.
+    /// A link that takes 1 ms for a packet of 1250 B (10 Mbit/s) until `falls_at`, and `slower` ms after
+    /// it, with a round trip of 20 ms without queues. A packet is sent every `every` ms. Returns the rate
+    /// after each acknowledgement.
     fn rates(every: u64, slower: u64, falls_at: u64) -> Vec<(Time, Option<Rate>)> {
         let mut drain = DrainRate::default();
         let mut link_free = 0;
@@ -148,7 +152,8 @@ mod tests {
         let trip = Duration::from_millis(20);
         let mut suspected = 0;
         for number in 0..200_u64 {
-            // A packet each millisecond. Acknowledgements of the second half return on a way that is longer by 100 ms.
+            // A packet every millisecond. Acknowledgements of the second half return on a route that is
+            // longer by 100 ms.
             let way = if number < 100 { 20 } else { 120 };
             let at = Time::from_millis(number + way);
             drain.on_ack(at, Time::from_millis(number), 1250 * (number + 1), trip);

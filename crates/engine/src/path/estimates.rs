@@ -28,7 +28,7 @@ pub struct Estimates<'a> {
     pub config: &'a PathConfig,
     /// Whether nothing is in flight.
     pub idle: bool,
-    /// Where forward delays come from.
+    /// Source of forward delays.
     pub source: DelaySource,
 }
 
@@ -48,7 +48,7 @@ impl Estimates<'_> {
         }
     }
 
-    /// Queueing delay of the packet that was acknowledged last; none before the first.
+    /// Queueing delay of the packet that was acknowledged last, `None` before the first.
     pub fn last_queueing(&self) -> Option<Duration> {
         let by_round_trip = || Some(self.rtt.last()?.saturating_sub(self.rtt.base()?));
         match self.source {
@@ -57,8 +57,9 @@ impl Estimates<'_> {
         }
     }
 
-    /// Queueing delay of the packet that was acknowledged last, on its way to the peer; none if it is not measured. A round
-    /// trip also shows the queues on the way back, which are not this sender's.
+    /// Queueing delay of the packet that was acknowledged last, on its way to the peer, `None` if it is
+    /// not measured. A round trip also includes the queues on the way back, which this sender does not
+    /// fill.
     pub fn last_forward_queueing(&self) -> Option<Duration> {
         (self.source == DelaySource::Timestamp).then(|| self.forward.last_queueing()).flatten()
     }
@@ -71,7 +72,7 @@ impl Estimates<'_> {
 
     /// The part of that queueing delay that has drained since. While nothing is in flight, the queue of a
     /// path empties, and the last estimate becomes outdated. Otherwise a path that once had a queue would
-    /// look slow for ever, get no data, and never be measured again.
+    /// look slow forever, get no data, and never be measured again.
     #[inline]
     pub fn drained(&self, now: Time) -> Duration {
         if !self.idle {
@@ -100,9 +101,9 @@ impl Estimates<'_> {
     }
 }
 
-/// Offset of the peer's clock, estimated from timestamps: the path with the least round trip is assumed to be
-/// symmetric, and the part of its timestamp difference beyond half its round trip is the offset. All paths
-/// use the same offset, so that it cancels when paths are compared.
+/// Offset of the peer's clock, estimated from timestamps: the path with the minimum round trip is assumed
+/// to be symmetric, and the part of its timestamp difference beyond half its round trip is the offset.
+/// All paths use the same offset, so that it cancels when paths are compared.
 pub fn clock_offset<'a>(paths: impl Iterator<Item = Estimates<'a>>) -> Option<i64> {
     let measured = paths.filter_map(|p| Some((p.rtt.srtt()?, p.forward.raw_nanos()?)));
     let (srtt, raw) = measured.min_by_key(|(srtt, _)| *srtt)?;

@@ -48,12 +48,12 @@ impl ForwardDelay {
         Some(Duration::from_nanos(above.max(0) as u64))
     }
 
-    /// The least smoothed difference, nanoseconds, clock offset included.
+    /// The minimum smoothed difference, nanoseconds, clock offset included.
     pub const fn least_nanos(&self) -> Option<i64> {
         self.floor.least()
     }
 
-    /// The filter of the least delay.
+    /// The filter of the minimum delay.
     pub const fn floor_mut(&mut self) -> &mut MinDelayFilter {
         &mut self.floor
     }

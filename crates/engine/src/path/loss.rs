@@ -26,8 +26,8 @@ impl LossEstimate {
         }
     }
 
-    /// The estimate after the path was idle for `idle`, halved per half-life: a path is never given up for
-    /// good.
+    /// The estimate after the path was idle for `idle`, halved per half-life, so that a path is never
+    /// given up permanently.
     #[inline]
     pub fn aged(&self, idle: Duration) -> f64 {
         if idle < Duration::from_secs(1) {

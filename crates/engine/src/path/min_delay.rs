@@ -1,15 +1,15 @@
-//! The least value of a smoothed delay: the delay of the path without queueing.
+//! The minimum of a smoothed delay: the delay of the path without queueing.
 
 use ropewalk_base::{Duration, Rate, Time};
 
-/// Time without a value near the least one after which the path may have become longer.
+/// Time without a value near the minimum after which the path may have become longer.
 const WINDOW: Duration = Duration::from_secs(5);
 /// Queueing that a sender causes by sending more than the BDP, as a share of the delay without queueing.
 const BEYOND_BDP: f64 = 0.375;
 
-/// Least smoothed delay, nanoseconds from any origin: since the path last changed, and within the current
-/// window. The values are smoothed, because with several paths a SACK may occasionally return on a faster
-/// path, and a single sample then shows less than the path's own round trip.
+/// Minimum smoothed delay, nanoseconds from any origin: since the path last changed, and within the
+/// current window. The values are smoothed, because with several paths a SACK may occasionally return on
+/// a faster path, and a single sample is then shorter than the path's own round trip.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MinDelayFilter {
     least: Option<i64>,
@@ -25,13 +25,13 @@ impl MinDelayFilter {
         self.recent = Some(self.recent.map_or(nanos, |recent| recent.min(nanos)));
     }
 
-    /// The least value.
+    /// The minimum.
     #[inline]
     pub const fn least(&self) -> Option<i64> {
         self.least
     }
 
-    /// Raises the least value if all values of a window exceeded it by more than `explained`, the delay
+    /// Raises the minimum if all values of a window exceeded it by more than `explained`, the delay
     /// explained by our own queueing: the path has then become longer. Called at every acknowledgement;
     /// decides, and computes `explained`, only once per window.
     #[inline]
@@ -54,8 +54,9 @@ impl MinDelayFilter {
     }
 }
 
-/// The queueing delay that our own data may explain, on a path whose delay without queueing is `least`: what is sent beyond
-/// the BDP to find a growing rate, and four chunks. A larger delay means that the path itself has become longer.
+/// The queueing delay that our own data may explain, on a path whose delay without queueing is `least`:
+/// the data sent beyond the BDP to find a growing rate, and four chunks. A larger delay means that the
+/// path itself has become longer.
 pub fn explained_queueing(least: Duration, rate: Rate, chunk: u64) -> Duration {
     least.mul_f64(BEYOND_BDP) + rate.time_for(4 * chunk)
 }

@@ -1,4 +1,5 @@
-//! One path: its state, round trip, forward delay, delivery rate; and which paths share a bottleneck.
+//! One path: its state, round trip, forward delay and delivery rate. Also the detection of shared
+//! bottlenecks.
 
 mod bottleneck;
 mod config;

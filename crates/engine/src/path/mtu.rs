@@ -18,15 +18,15 @@ const BASE_PROBE_INTERVAL: Duration = Duration::from_secs(5);
 /// Consecutive losses of large packets, with a small packet acknowledged after each, that indicate a black
 /// hole.
 const DOUBTS: u32 = 3;
-/// Longest time between two such losses.
+/// Maximum time between two such losses.
 const MEMORY: Duration = Duration::from_secs(30);
 
 /// Range of the search: IP packets, bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MtuRange {
-    /// Used if not even the base size gets through (MIN_PLPMTU).
+    /// Used if not even the base size is delivered (MIN_PLPMTU).
     pub least: u32,
-    /// Used before anything is known, and when large packets are lost (BASE_PLPMTU).
+    /// Used before any result, and when large packets are lost (BASE_PLPMTU).
     pub base: u32,
     /// Upper limit (MAX_PLPMTU).
     pub most: u32,
@@ -54,7 +54,7 @@ enum Phase {
         /// When larger sizes are probed again.
         raise_at: Time,
     },
-    /// The base size does not get through.
+    /// The base size is not delivered.
     Error,
 }
 
@@ -63,14 +63,14 @@ enum Phase {
 pub struct MtuSearch {
     range: MtuRange,
     phase: Phase,
-    /// The size in use, known or assumed to get through.
+    /// The size in use, which is known or assumed to be delivered.
     current: u32,
-    /// The least size known not to get through.
+    /// The smallest size known not to be delivered.
     refused: u32,
     /// Probes that may still be answered: nonce and size, the newest first.
     probes: [(u64, u32); 4],
     due: Option<Time>,
-    /// The path has failed, so losses reveal nothing about sizes.
+    /// The path has failed, so losses say nothing about sizes.
     paused: bool,
     suspicion: BlackHoleSuspicion,
 }
@@ -86,7 +86,7 @@ struct BlackHoleSuspicion {
 }
 
 impl MtuSearch {
-    /// A search that has not begun.
+    /// A search that has not started.
     ///
     /// # Panics
     /// If the sizes of the range are not in ascending order.
@@ -119,12 +119,12 @@ impl MtuSearch {
         matches!(self.phase, Phase::Complete { .. })
     }
 
-    /// When [`MtuSearch::sizes_due`] is to be called.
+    /// When [`MtuSearch::sizes_due`] must be called.
     pub const fn deadline(&self) -> Option<Time> {
         self.due
     }
 
-    /// Lowers the upper limit of the range. To be called before the search begins.
+    /// Lowers the upper limit of the range. Must be called before the search starts.
     pub fn limit(&mut self, most: u32) {
         self.range.most = self.range.most.min(most.max(self.range.base));
         self.refused = self.range.most + 1;
@@ -151,7 +151,7 @@ impl MtuSearch {
         self.due = None;
     }
 
-    /// Restarts the search, when the path leads through another network.
+    /// Restarts the search when the path leads through another network.
     pub const fn restart(&mut self, now: Time) {
         self.current = self.range.base;
         self.refused = self.range.most + 1;
@@ -166,11 +166,11 @@ impl MtuSearch {
         !matches!(self.phase, Phase::Disabled)
     }
 
-    /// Sizes to be probed once the deadline has passed. Report each probe to [`MtuSearch::on_probe_sent`].
-    /// `patience` is the longest time for an answer (5.1.1: PROBE_TIMER).
+    /// Sizes to be probed once the deadline has passed. Report each probe to
+    /// [`MtuSearch::on_probe_sent`]. `patience`: maximum time to wait for an answer (5.1.1: PROBE_TIMER).
     ///
-    /// The first time, several sizes are probed at once, the largest first. The result is then known after
-    /// one round trip; probing one size after the other would take several.
+    /// The first time, several sizes are probed simultaneously, the largest first. The result is then
+    /// known after one round trip; probing the sizes in turn would take several.
     pub fn sizes_due(&mut self, now: Time, patience: Duration) -> SmallVec<[u32; 3]> {
         if let Phase::Searching { size, tries: MAX_PROBES } = self.phase {
             self.refused = self.refused.min(size);
@@ -300,8 +300,8 @@ impl MtuSearch {
         }
     }
 
-    /// Records that a packet of this size got through. Returns whether packets must become smaller: this
-    /// packet was small, and the large ones before it were lost repeatedly (4.3).
+    /// Records that a packet of this size was delivered. Returns whether packets must become smaller:
+    /// this packet was small, and the large ones before it were lost repeatedly (4.3).
     pub fn on_through(&mut self, now: Time, size: u32) -> bool {
         if size > self.fallback_size() {
             self.suspicion = BlackHoleSuspicion::default();

@@ -6,8 +6,8 @@ const RANGE: MtuRange = MtuRange { least: 576, base: 1280, most: 9000 };
 const PATIENCE: Duration = Duration::from_secs(1);
 const TRIP: Duration = Duration::from_millis(20);
 
-/// A path that carries packets of up to `mtu` bytes, answers after [`TRIP`], and refuses at once packets that
-/// exceed the MTU of its interface.
+/// A path that carries packets of up to `mtu` bytes, answers after [`TRIP`], and immediately refuses
+/// packets that exceed the MTU of its interface.
 struct Wire {
     mtu: u32,
     interface: u32,
@@ -153,7 +153,7 @@ fn large_packets_that_vanish_again_and_again_beside_small_ones_are_a_black_hole(
 fn an_outage_or_a_loss_now_and_then_is_no_black_hole() {
     let mut wire = Wire::new(1500);
     wire.run_until(Time::from_secs(60));
-    // Everything is lost for a while, then everything gets through.
+    // All packets are lost for a while, then all are delivered.
     (0..20).for_each(|_| wire.search.on_lost(wire.now));
     assert!(!wire.search.on_through(wire.now, 80));
     for _ in 0..20 {

@@ -1,4 +1,4 @@
-//! Pacing: spreads a window over a round trip instead of sending it at once.
+//! Pacing: spreads a window over a round trip instead of sending it in one burst.
 
 use ropewalk_base::{Duration, Rate, Time};
 
@@ -7,13 +7,13 @@ use ropewalk_base::{Duration, Rate, Time};
 pub struct Pacing {
     /// Windows per smoothed round trip in slow start (2): the window doubles per round trip.
     pub gain_in_slow_start: f64,
-    /// Windows per smoothed round trip after slow start (1.25). With at most 1, a window would never be full
-    /// and so never grow.
+    /// Windows per smoothed round trip after slow start (1.25). With at most 1, a window would never be
+    /// full and thus never grow.
     pub gain: f64,
     /// Packets that may always be sent together (10, as many as an initial window: RFC 6928).
     pub burst_packets: u64,
-    /// Time whose amount of data at the paced rate may be sent together (2 ms). A timer for each packet would
-    /// cost more than it spares the queues.
+    /// Time whose amount of data at the paced rate may be sent together (2 ms). A timer for each packet
+    /// would cost more than it reduces queues.
     pub burst_time: Duration,
 }
 
@@ -28,22 +28,22 @@ impl Default for Pacing {
     }
 }
 
-/// What a congestion control that paces demands.
+/// Pacing parameters of a congestion control that paces.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Pace {
     /// The rate.
     pub rate: Rate,
-    /// Most bytes that may be sent together.
+    /// Maximum number of bytes that may be sent together.
     pub burst: u64,
 }
 
 /// A token bucket that fills at the paced rate. Its depth is the burst.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Pacer {
-    /// Bytes that may be sent at `at`; below 0 if more were sent.
+    /// Bytes that may be sent at `at`; negative if more were sent.
     tokens: f64,
     at: Time,
-    /// Bytes per nanosecond; 0: not known yet, and pacing is off.
+    /// Bytes per nanosecond; 0 while unknown, which disables pacing.
     rate: f64,
     depth: f64,
 }
@@ -58,8 +58,8 @@ impl Pacer {
         self.fill_at(now, rate, burst.max(rate * pacing.burst_time.as_nanos() as f64));
     }
 
-    /// Sets the rate that a congestion control demands. `burst_time`: time whose data may be sent together although
-    /// that exceeds the burst, because timers are not finer.
+    /// Sets the rate of a congestion control that paces. `burst_time`: time whose data may be sent
+    /// together even beyond the burst, because timers are not finer.
     pub fn obey(&mut self, now: Time, pace: Pace, burst_time: Duration) {
         let rate = pace.rate.as_bps() as f64 / 8e9;
         let timed = rate * burst_time.as_nanos() as f64;
@@ -100,7 +100,8 @@ impl Pacer {
         }
     }
 
-    /// When half of a burst may be sent, if less may be sent now. Waking for each packet would cost more.
+    /// When half of a burst may be sent, if less may be sent now. A wake-up for each packet would cost
+    /// more.
     pub fn ready_at(&self, full: u64) -> Option<Time> {
         let wanted = (self.depth / 2.0).max(full as f64);
         let missing = wanted - self.tokens;

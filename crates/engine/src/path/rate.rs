@@ -25,11 +25,11 @@ impl RateSnapshot {
     }
 }
 
-/// Rounds over which the largest sample counts: long enough to bridge a pause, short enough to forget a rate
-/// that the path no longer has.
+/// Rounds over which the largest sample counts: long enough to bridge a pause, short enough to forget an
+/// outdated rate.
 const FILTER_ROUNDS: u64 = 10;
 
-/// Largest delivery rate of the last rounds.
+/// Maximum delivery rate of the last rounds.
 #[derive(Clone, Debug, Default)]
 pub struct DeliveryRate {
     delivered: u64,
@@ -70,8 +70,8 @@ impl DeliveryRate {
         self.delivered_at = now;
     }
 
-    /// Takes a sample from the newest packet that an acknowledgement covers, and returns it; none if no time has
-    /// passed.
+    /// Takes a sample from the newest packet that an acknowledgement covers, and returns it, `None` if no
+    /// time has passed.
     pub fn sample(&mut self, now: Time, sent_at: Time, snapshot: &RateSnapshot) -> Option<Rate> {
         self.first_sent_at = sent_at;
         let bytes = self.delivered - snapshot.delivered;
@@ -81,8 +81,9 @@ impl DeliveryRate {
         if took.is_zero() || bytes == 0 {
             return None;
         }
-        // For an estimate, floating point is exact enough and much faster than a wide division. Conversion
-        // from a signed integer takes one instruction, and these numbers are far below half of the range.
+        // Floating point is accurate enough for an estimate and much faster than a wide division.
+        // Conversion from a signed integer takes one instruction, and these numbers are far below half of
+        // the range.
         let bps = (bytes as i64 as f64 * 8e9 / took.as_nanos() as i64 as f64) as i64 as u64;
         if snapshot.delivered >= self.round_ends_at_delivered {
             self.round += 1;
@@ -112,7 +113,7 @@ impl DeliveryRate {
         self.confidence = 0.0;
     }
 
-    /// Largest recent delivery rate; none before the first sample.
+    /// Maximum recent delivery rate, `None` before the first sample.
     #[inline]
     pub fn rate(&self) -> Option<Rate> {
         let best = self.best.max(self.best_before);
@@ -141,7 +142,7 @@ impl DeliveryRate {
 mod tests {
     use super::*;
 
-    /// A link of 1 packet of 1250 B a millisecond (10 Mbit/s), 20 ms round trip, window `window`.
+    /// A link of one packet of 1250 B per millisecond (10 Mbit/s), 20 ms round trip, window `window`.
     fn run(window: u64) -> Rate {
         let mut rate = DeliveryRate::default();
         let (mut link_free, mut flight) = (Time::ZERO, std::collections::VecDeque::new());

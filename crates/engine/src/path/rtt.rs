@@ -22,7 +22,7 @@ pub struct RtoRule {
     pub smoothing: u64,
     /// Divisor of the weight of a sample in its deviation (RFC 6298: 4).
     pub deviation: u64,
-    /// Largest factor by which expiries multiply the timeout (no limit).
+    /// Maximum factor by which expiries multiply the timeout (unlimited).
     pub most_doubled: u64,
     /// Formula of the timeout.
     pub formula: RtoFormula,
@@ -39,8 +39,8 @@ pub enum RtoFormula {
     /// makes RTTVAR = R. Expiries double this value, and the minimum applies to the product: on a short path
     /// the first doublings have no effect.
     Ns3,
-    /// Linux: SRTT + 4 RTTVAR, where 4 RTTVAR is not below the minimum (`tcp_rtt_estimator` in
-    /// net/ipv4/tcp_input.c): longer than with RFC 6298 by the round trip.
+    /// Linux: SRTT + 4 RTTVAR, where 4 RTTVAR is at least the minimum (`tcp_rtt_estimator` in
+    /// net/ipv4/tcp_input.c), so the timeout is longer than with RFC 6298 by the round trip.
     Linux,
 }
 
@@ -70,7 +70,7 @@ impl Default for RtoRule {
 
 /// Smoothed round trip, mean deviation and timeout of one path.
 ///
-/// `repr(C)` keeps the order of the fields: last those that only a sample accesses.
+/// `repr(C)` keeps the order of the fields, with those that only a sample accesses last.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct RttEstimator {
@@ -133,7 +133,7 @@ impl RttEstimator {
         self.rto = self.calm;
     }
 
-    /// Changes the limits, which apply to the current timeout, too.
+    /// Changes the limits, which also apply to the current timeout.
     pub fn set_limits(&mut self, limits: RtoLimits) {
         let calm = self.rto == self.calm;
         self.limits = limits;
@@ -154,8 +154,9 @@ impl RttEstimator {
         self.sample(self.sampled_at, last);
     }
 
-    /// Doubles the timeout after an expiry (6.3.3 E2). Only a sample resets it: data that was acknowledged
-    /// without a sample may have taken longer than the timeout that it ran into (Karn and Partridge, 1987).
+    /// Doubles the timeout after an expiry (6.3.3 E2). Only a sample resets it: data that was
+    /// acknowledged without a sample may have taken longer than the timeout that expired (Karn and
+    /// Partridge, 1987).
     pub fn back_off(&mut self) {
         self.rto = match self.rule.formula {
             RtoFormula::Rfc6298 | RtoFormula::Linux => {
@@ -201,13 +202,13 @@ impl RttEstimator {
         self.smoothed.map_or(Duration::ZERO, |(_, var)| var)
     }
 
-    /// Least smoothed round trip: that of the path without queueing.
+    /// Minimum smoothed round trip: that of the path without queueing.
     #[inline]
     pub fn base(&self) -> Option<Duration> {
         self.floor.least().map(|nanos| Duration::from_nanos(nanos as u64))
     }
 
-    /// The filter of the least round trip.
+    /// The filter of the minimum round trip.
     pub const fn floor_mut(&mut self) -> &mut MinDelayFilter {
         &mut self.floor
     }
@@ -218,7 +219,7 @@ impl RttEstimator {
         self.rto
     }
 
-    /// When the last sample came.
+    /// When the last sample was taken.
     #[inline]
     pub const fn sampled_at(&self) -> Time {
         self.sampled_at

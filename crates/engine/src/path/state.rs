@@ -53,7 +53,7 @@ impl PathState {
         self.errors
     }
 
-    /// Whether there were more consecutive errors than Path.Max.Retrans, whatever the status.
+    /// Whether there were more consecutive errors than Path.Max.Retrans, regardless of the status.
     pub const fn has_failed(&self) -> bool {
         self.errors > self.limits.path_max_retrans
     }
@@ -81,7 +81,7 @@ impl PathState {
         before != self.status
     }
 
-    /// Sets the path inactive at once, because nothing can be sent on it.
+    /// Sets the path inactive immediately, because nothing can be sent on it.
     pub const fn fail(&mut self) {
         self.errors = self.limits.path_max_retrans.saturating_add(1);
         self.status = PathStatus::Inactive;

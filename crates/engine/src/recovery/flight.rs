@@ -1,4 +1,4 @@
-//! Transmissions of one path in the order in which they were sent.
+//! Transmissions of one path in the order of transmission.
 
 use std::collections::VecDeque;
 
@@ -25,22 +25,22 @@ pub struct Flight {
 }
 
 impl Flight {
-    /// A transmission that is sent now.
+    /// Creates a transmission that is sent now.
     pub const fn new(tsn: u64, bytes: u32, now: Time, snapshot: RateSnapshot, again: bool) -> Self {
         Self { tsn, bytes, sent_at: now, snapshot, again, misses: 0, live: true }
     }
 }
 
-/// The transmissions of a path, numbered from 0 in the order of sending. A later arrival reveals losses by
-/// the order of sending, not by the order of TSNs: packets of one path arrive in the order in which they were
-/// sent, whatever positions of the queue a scheduler took them from.
+/// The transmissions of a path, numbered from 0 in the order of transmission. A later arrival reveals
+/// losses by the order of transmission, not by the order of TSNs: packets of one path arrive in the order
+/// in which they were sent, regardless of the queue positions from which a scheduler took them.
 #[derive(Clone, Debug, Default)]
 pub struct Flights {
     queue: VecDeque<Flight>,
     first: u64,
     bytes: u64,
     live: u64,
-    /// TSNs of the retransmissions in flight; none before the first one.
+    /// TSNs of the retransmissions in flight, `None` before the first.
     again: Option<Box<RangeSet>>,
 }
 
@@ -63,7 +63,7 @@ impl Flights {
         self.first + self.queue.len() as u64
     }
 
-    /// Number and transmission of the oldest in flight.
+    /// Number and transmission of the oldest one in flight.
     #[inline]
     pub fn oldest(&self) -> Option<(u64, &Flight)> {
         self.queue.front().map(|f| (self.first, f))
@@ -82,14 +82,14 @@ impl Flights {
         self.live
     }
 
-    /// Number and transmission of the newest in flight.
+    /// Number and transmission of the newest one in flight.
     pub fn newest(&self) -> Option<(u64, &Flight)> {
         let at = self.queue.iter().rposition(|f| f.live)?;
         Some((self.first + at as u64, &self.queue[at]))
     }
 
-    /// Number of transmissions from the oldest in flight up to `number` that have ended, if none beyond has
-    /// ended.
+    /// Number of transmissions from the oldest one in flight up to `number` that have ended, if none
+    /// beyond it has ended.
     #[inline]
     pub fn ended_up_to(&self, number: u64) -> u64 {
         let beyond = self.next_number().saturating_sub(number + 1);
@@ -97,7 +97,8 @@ impl Flights {
         (number + 1).saturating_sub(self.first + live)
     }
 
-    /// Number and transmission of the oldest in flight from `number` on, and whether others in flight follow it.
+    /// Number and transmission of the oldest one in flight from `number` on, and whether others in flight
+    /// follow it.
     #[inline]
     pub fn first_from(&self, number: u64) -> Option<(u64, &Flight, bool)> {
         let at = number.saturating_sub(self.first) as usize;
@@ -126,7 +127,7 @@ impl Flights {
         number
     }
 
-    /// Ends a transmission, acknowledged or given up; none if it had ended before.
+    /// Ends a transmission, acknowledged or given up; `None` if it had already ended.
     #[inline]
     pub fn end(&mut self, number: u64) -> Option<Flight> {
         let ended = *self.end_in_place(number)?;
@@ -134,7 +135,7 @@ impl Flights {
         Some(ended)
     }
 
-    /// As [`Self::end`], but the transmission stays in the queue until [`Self::drop_ended`], which must
+    /// Like [`Self::end`], but the transmission stays in the queue until [`Self::drop_ended`], which must
     /// follow.
     #[inline]
     pub fn end_in_place(&mut self, number: u64) -> Option<&Flight> {

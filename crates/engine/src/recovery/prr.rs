@@ -1,24 +1,25 @@
-//! Proportional rate reduction (RFC 6937bis, draft-ietf-tcpm-prr-rfc6937bis): how much may be sent for each
-//! acknowledgement in recovery.
+//! Proportional rate reduction (RFC 6937bis, draft-ietf-tcpm-prr-rfc6937bis): the amount that may be sent
+//! for each acknowledgement in recovery.
 //!
-//! Without it, a window that a loss reduces holds back all data until enough of the old window has left the network,
-//! and then sends what each acknowledgement frees. With it, sending continues from the first acknowledgement on, at
-//! the ratio of the new window to the old one. If so much was lost that less than the new window is in flight, what is
-//! delivered is replaced, and while no further losses show up one more packet per acknowledgement.
+//! Without it, a window that was reduced after a loss holds back all data until enough of the old window
+//! has left the network, and then each acknowledgement permits as much as it covers. With it, sending
+//! continues from the first acknowledgement on, at the ratio of the new window to the old one. If the
+//! losses leave less than the new window in flight, delivered data is replaced, and while no further
+//! losses are detected, one more packet is sent per acknowledgement.
 
 /// The reduction of one recovery.
 #[derive(Clone, Copy, Debug)]
 pub struct Prr {
-    /// Window before the reduction, bytes (RecoverFS, as Linux takes it: `prior_cwnd`).
+    /// Window before the reduction, bytes (RecoverFS; `prior_cwnd` in Linux).
     before: u64,
     /// Target of the reduction, bytes (ssthresh).
     target: u64,
     /// A full packet, bytes (SMSS).
     unit: u64,
-    /// Bytes delivered, and sent, since recovery began.
+    /// Bytes delivered, and bytes sent, since recovery began.
     delivered: u64,
     sent: u64,
-    /// What may be in flight until the next acknowledgement, bytes.
+    /// Maximum data in flight until the next acknowledgement, bytes.
     window: u64,
 }
 
@@ -29,12 +30,13 @@ pub struct Progress {
     pub delivered: u64,
     /// Bytes in flight after it (inflight).
     pub in_flight: u64,
-    /// Whether the cumulative acknowledgement advanced and no further loss was found (SafeACK).
+    /// Whether the cumulative acknowledgement advanced and no further loss was detected (SafeACK).
     pub safe: bool,
 }
 
 impl Prr {
-    /// Recovery begins: the window is to fall from `before` to `target` bytes. One packet may be sent at once.
+    /// Recovery begins: the window falls from `before` to `target` bytes. One packet may be sent
+    /// immediately.
     pub const fn new(before: u64, target: u64, unit: u64, in_flight: u64) -> Self {
         let before = if before == 0 { 1 } else { before };
         Self { before, target, unit, delivered: 0, sent: 0, window: in_flight + unit }
@@ -57,7 +59,7 @@ impl Prr {
                 (self.delivered as u128 * self.target as u128).div_ceil(self.before as u128) as u64;
             allowed.saturating_sub(self.sent)
         } else {
-            // PRR-CRB by default, PRR-SSRB when recovery goes well.
+            // PRR-CRB by default, PRR-SSRB while recovery makes progress.
             let owed = self.delivered.saturating_sub(self.sent).max(ack.delivered);
             let more = if ack.safe { self.unit } else { 0 };
             (owed + more).min(self.target - ack.in_flight)
@@ -67,7 +69,7 @@ impl Prr {
         self.window = ack.in_flight + room.max(least);
     }
 
-    /// What may be in flight now, bytes.
+    /// Maximum data in flight now, bytes.
     #[inline]
     pub const fn window(&self) -> u64 {
         self.window
@@ -78,8 +80,8 @@ impl Prr {
 mod tests {
     use super::*;
 
-    /// A window of 20 packets loses its first `lost` ones and recovers to 14. Returns the number of packets sent after
-    /// each acknowledgement.
+    /// A window of 20 packets loses its first `lost` ones and is reduced to 14. Returns the number of
+    /// packets sent after each acknowledgement.
     fn recover(lost: u64) -> Vec<u64> {
         let mut prr = Prr::new(20, 14, 1, 20 - lost);
         let mut in_flight = 20 - lost;

@@ -1,25 +1,25 @@
 //! Loss detection by time: RACK (RFC 8985, 6), per path of an association.
 //!
 //! A transmission is lost if it was sent at least a reordering window before one that has arrived.
-//! Transmissions of one path are numbered in the order of sending, so the search starts at the oldest in
-//! flight and ends at the first that is not lost: the work of an acknowledgement is proportional to the
-//! losses found, however large the window is.
+//! Transmissions of one path are numbered in the order of transmission, so the search starts at the
+//! oldest in flight and ends at the first that is not lost: the work per acknowledgement is proportional
+//! to the losses found, regardless of the size of the window.
 
 use ropewalk_base::{Duration, Time};
 
 use super::flight::Flights;
 
-/// Later arrivals that make reordering unlikely (RFC 8985, 6.2, step 4: DupThresh).
+/// Number of later arrivals that make reordering unlikely (RFC 8985, 6.2, step 4: DupThresh).
 const ARRIVALS_BEYOND: u64 = 3;
-/// Divisor of the least round trip that gives the initial reordering window (6.2, step 4: a quarter).
+/// Divisor of the minimum round trip for the initial reordering window (6.2, step 4: a quarter).
 const WINDOW_DIVISOR: u64 = 4;
 
 /// Round trips of a path, for loss detection.
 #[derive(Clone, Copy, Debug)]
 pub struct RoundTrips {
-    /// Smoothed.
+    /// Smoothed round trip.
     pub smoothed: Duration,
-    /// Least.
+    /// Minimum round trip.
     pub least: Duration,
 }
 
@@ -58,8 +58,8 @@ impl Rack {
         }
     }
 
-    /// Records that a first transmission `number` has arrived. If a later one came before it, the path
-    /// reorders.
+    /// Records that a first transmission `number` has arrived. If a later one arrived before it, the path
+    /// reorders packets.
     #[inline]
     pub fn on_first_arrival(&mut self, number: u64) {
         self.reordering |= self.newest.is_some_and(|newest| number < newest.number);
@@ -136,7 +136,8 @@ mod tests {
         flights
     }
 
-    /// The transmissions `arrivals` arrive 100 ms after sending. Returns the lost ones and the deadline, ms.
+    /// The transmissions `arrivals` arrive 100 ms after transmission. Returns the lost ones and the
+    /// deadline, ms.
     fn after(rack: &mut Rack, flights: &mut Flights, arrivals: &[u64], recovers: bool) -> Vec<u64> {
         let mut lost = Vec::new();
         for number in arrivals {

@@ -1,8 +1,8 @@
 //! Tail loss probes: a probe after two round trips without an acknowledgement (RFC 8985, 7), per path.
 //!
 //! No later packets reveal the loss of the last packets of a flight. Instead of waiting for the
-//! retransmission timer, which takes at least a second (RFC 9260, 6.3.1), the newest packet is sent once
-//! more. Its acknowledgement reveals which packets before it are missing.
+//! retransmission timer, which takes at least a second (RFC 9260, 6.3.1), the newest packet is
+//! retransmitted. Its acknowledgement reveals which packets before it are missing.
 
 use ropewalk_base::{Duration, Time};
 
@@ -33,8 +33,9 @@ impl TailProbe {
         self.active_at = now;
     }
 
-    /// When the probe is due while something is in flight (7.2). None while a probe is outstanding, or if `srtt` is not
-    /// known. `ack_delay`: by how long the peer may delay the acknowledgement of the newest transmission.
+    /// When the probe is due while data is in flight (7.2). `None` while a probe is outstanding, or if
+    /// `srtt` is not known. `ack_delay`: maximum delay of the peer's acknowledgement of the newest
+    /// transmission.
     #[inline]
     pub fn deadline(&self, srtt: Option<Duration>, ack_delay: Duration) -> Option<Time> {
         if self.last.is_some_and(|probe| !probe.answered) {
@@ -56,10 +57,10 @@ impl TailProbe {
         }
     }
 
-    /// Records that transmissions below `acked_to` have been acknowledged, or overtaken by acknowledged ones.
-    /// Returns true if the probe is now known to have repaired a loss. An acknowledgement of the probe itself
-    /// proves nothing: it may be that of the late original. Once a transmission after the probe has arrived,
-    /// a spurious probe would have been reported (RFC 8985, 7.4.2).
+    /// Records that transmissions below `acked_to` have been acknowledged, or overtaken by acknowledged
+    /// ones. Returns true if the probe is now known to have repaired a loss. An acknowledgement of the
+    /// probe itself proves nothing, because it may acknowledge the late original. Once a transmission
+    /// after the probe has arrived, a spurious probe would have been reported (RFC 8985, 7.4.2).
     #[inline]
     pub fn on_acked(&mut self, acked_to: u64) -> bool {
         let Some(probe) = &mut self.last else { return false };

@@ -1,8 +1,9 @@
-//! `backup`: strict priority by cost. A more expensive path carries what the cheaper ones cannot.
+//! `backup`: strict priority by cost. A more expensive path carries only data that the cheaper ones
+//! cannot carry.
 
 use super::{Decision, Reason, Schedule, View};
 
-/// Always takes the cheapest open path; of equal costs the first. Keeps no state between decisions.
+/// Always takes the cheapest open path, the first among equal costs. Keeps no state between decisions.
 #[derive(Clone, Debug, Default)]
 pub struct Backup;
 

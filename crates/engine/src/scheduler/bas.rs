@@ -5,9 +5,9 @@ use super::path_queues::Queues;
 use super::westwood::Westwood;
 use super::{Decision, PathView, Reason, Schedule, SentReport, View};
 
-/// Queues each chunk on the path with the least (outstanding + its own bytes) / bandwidth, where it stays.
-/// Outstanding is all unacknowledged data that was assigned to the path, including the path's queue. The
-/// bandwidth is the Westwood estimate.
+/// Queues each chunk on the path with the smallest (outstanding + own bytes) / bandwidth, where it stays.
+/// Outstanding data is all unacknowledged data that was assigned to the path, including the path's queue.
+/// The bandwidth is the Westwood estimate.
 #[derive(Clone, Debug, Default)]
 pub struct Bas {
     with_delay: bool,
@@ -16,7 +16,7 @@ pub struct Bas {
 }
 
 impl Bas {
-    /// `with_delay` adds the forward delay. The published rule leaves the delay out: it compares times at
+    /// `with_delay` adds the forward delay. The published rule omits the delay: it compares the times at
     /// which chunks are *sent*, and on unequal paths they then arrive out of order.
     pub fn new(with_delay: bool) -> Self {
         Self { with_delay, ..Self::default() }
@@ -55,7 +55,7 @@ mod tests {
     use super::super::{Action, DecisionKind};
     use super::*;
 
-    /// Number of chunks that each path gets of `chunks` chunks, all of which may be sent.
+    /// Number of chunks that each path gets of `chunks` chunks that may all be sent.
     fn shares(bas: &mut Bas, paths: &mut [PathView], chunks: u64) -> Vec<u64> {
         let mut count = vec![0; paths.len()];
         for left in (1..=chunks).rev() {

@@ -6,8 +6,8 @@ use super::common::{active, known_round_trip, unless_idle};
 use super::min_rtt::{MinRtt, round_trip};
 use super::{Action, Decision, PathView, Reason, Schedule, View};
 
-/// Most rounds of an initial slow start that a prediction looks ahead. The window is then 2^16 times as
-/// large.
+/// Maximum number of rounds of an initial slow start that a prediction covers. The window is then 2^16
+/// times as large.
 const ROUNDS_OF_SLOW_START: f64 = 16.0;
 
 /// Options of `blest`.
@@ -16,9 +16,9 @@ pub struct BlestOptions {
     /// Initial factor on the amount that the fast path is expected to send. The paper's implementation uses
     /// 1.2. A larger value keeps the slow path idle more often.
     pub lambda: f64,
-    /// Least value of the factor (1.0).
+    /// Minimum of the factor (1.0).
     pub least: f64,
-    /// Greatest value of the factor (1.3).
+    /// Maximum of the factor (1.3).
     pub most: f64,
     /// Added once per round trip in which the receive window was closed (0.04).
     pub after_blocking: f64,
@@ -32,19 +32,19 @@ impl Default for BlestOptions {
     }
 }
 
-/// Least and largest smoothed round trip seen on a path.
+/// Minimum and maximum smoothed round trip of a path.
 #[derive(Clone, Copy, Debug)]
 struct Extremes {
     least: Duration,
     largest: Duration,
 }
 
-/// Least round trip first, but a slower path stays idle if the fastest path needs the part of the receive
-/// window that the slower one would occupy until its acknowledgement.
+/// Lowest round trip first, but a slower path stays idle if the fastest path needs the part of the
+/// receive window that the slower one would occupy until its acknowledgement.
 ///
-/// M is the peer's window counted from the cumulative acknowledgement, as in the paper's implementation: data
-/// in flight on the fast path is part of what it sends meanwhile. A window that a window manager
-/// limits to less than the congestion window is assumed not to grow.
+/// M is the peer's window counted from the cumulative acknowledgement, as in the paper's implementation:
+/// data in flight on the fast path is part of the data that it sends in that time. If a window manager
+/// limits a window to less than the congestion window, the window is assumed not to grow.
 #[derive(Clone, Debug)]
 pub struct Blest {
     options: BlestOptions,
@@ -57,7 +57,8 @@ pub struct Blest {
 }
 
 impl Blest {
-    /// With the given options. If `lambda` is not a number, the factor starts at its least value.
+    /// Creates the scheduler with these options. If `lambda` is not a number, the factor starts at its
+    /// minimum.
     pub fn new(options: BlestOptions) -> Self {
         let lambda = options.lambda.min(options.most).max(options.least);
         Self { options, lambda, updated: Time::ZERO, blocked: false, seen: Vec::new() }
@@ -99,7 +100,7 @@ impl Blest {
         (seen.least.as_nanos() as f64, seen.largest.as_nanos() as f64)
     }
 
-    /// How long a chunk sent on `slow` now occupies the peer's window, nanoseconds.
+    /// Time for which a chunk sent on `slow` now occupies the peer's window, nanoseconds.
     fn linger(&self, view: &View<'_>, slow: &PathView) -> f64 {
         let (least, largest) = self.extremes(view, slow);
         let flight = slow.in_flight.saturating_add(view.chunk_bytes) as f64;
@@ -170,7 +171,7 @@ mod tests {
 
     const MILLI: f64 = 1e6;
 
-    /// A full path of 10 chunks and 20 ms beside one of 20 chunks and 95 ms.
+    /// A full path of 10 chunks and 20 ms, and one of 20 chunks and 95 ms.
     fn unequal() -> [PathView; 2] {
         let fast = PathView { in_flight: 10 * CHUNK, ssthresh: 5 * CHUNK, ..path_view(0) };
         let slow =

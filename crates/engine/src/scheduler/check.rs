@@ -1,4 +1,4 @@
-//! The rules for every decision, whichever scheduler made it.
+//! The rules for every decision of any scheduler.
 
 use core::fmt;
 
@@ -22,7 +22,7 @@ pub enum IllegalDecision {
     },
     /// A set of copies without a path.
     NoCopies,
-    /// A wait until a time that is not in the future, or without end.
+    /// A wait until a time that is not in the future, or an infinite wait.
     UnboundedWait(Time),
 }
 

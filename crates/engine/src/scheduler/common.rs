@@ -1,4 +1,4 @@
-//! Functions shared by the schedulers that may wait, or take data from behind the head.
+//! Functions shared by the schedulers that may wait, or take data from beyond the head.
 
 use ropewalk_base::Duration;
 
@@ -8,13 +8,13 @@ use super::{Decision, PathView, Reason, View};
 /// Round trip assumed while no path has been measured (RFC 6298, 2.1: the initial RTO is 1 s).
 const UNMEASURED: Duration = Duration::from_secs(1);
 
-/// Whether a path can be used. A path without a window would leave its part of the data behind.
+/// Whether a path can be used. A path without a window would not send its part of the data.
 #[inline]
 pub(super) fn counts(path: &PathView) -> bool {
     path.usable && path.window > 0
 }
 
-/// The least cost of a path that can be used.
+/// The lowest cost of a path that can be used.
 pub(super) fn least_cost(view: &View<'_>) -> Option<u32> {
     view.paths.iter().filter(|p| counts(p)).map(|p| p.cost).min()
 }
@@ -26,8 +26,8 @@ pub(super) fn active<'a>(view: &'a View<'_>) -> impl Iterator<Item = &'a PathVie
     view.paths.iter().filter(move |p| counts(p) && Some(p.cost) == cost)
 }
 
-/// The smoothed round trip. A path without a measurement counts as long as the longest known path, so that it
-/// is tried late.
+/// The smoothed round trip. A path without a measurement is assumed to be as long as the longest known
+/// path, so that it is tried late.
 pub(super) fn known_round_trip(view: &View<'_>, path: &PathView) -> Duration {
     let longest = || view.paths.iter().filter_map(|p| p.srtt).max();
     path.srtt.or_else(longest).unwrap_or(UNMEASURED)
@@ -38,13 +38,13 @@ pub(super) fn known_delay(view: &View<'_>, path: &PathView) -> Duration {
     path.forward_delay.unwrap_or_else(|| known_round_trip(view, path) / 2)
 }
 
-/// Bytes as whole chunks, at least one: a window of one byte still carries a chunk.
+/// Bytes as full chunks, at least one: a window of one byte still carries a chunk.
 #[inline]
 pub(super) fn chunks(view: &View<'_>, bytes: u64) -> u64 {
     (bytes / view.chunk_bytes.max(1)).max(1)
 }
 
-/// Free window in whole chunks, rounded up: RFC 9260, 6.1 B permits exceeding the window by less than one
+/// Free window in full chunks, rounded up: RFC 9260, 6.1 B permits exceeding the window by less than one
 /// packet.
 #[inline]
 pub(super) fn free_chunks(view: &View<'_>, path: &PathView) -> u64 {

@@ -1,5 +1,5 @@
 //! The test kit: virtual paths with constant windows and delays, and a transfer that can run with any
-//! scheduler. Windows are counted in whole chunks. Nothing is lost unless a path fails.
+//! scheduler. Windows are counted in full chunks. Nothing is lost unless a path fails.
 
 mod properties;
 mod suite;
@@ -13,16 +13,16 @@ use super::{
     Action, Decision, DecisionKind, DelaySource, PathView, Schedule, SentReport, View, check,
 };
 
-/// What a scheduler claims about its decisions; the tests hold it to that.
+/// Claims of a scheduler about its decisions, which the tests verify.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Claims {
-    /// It predicts arrivals: equal paths alternate, and unequal ones fill the reorder buffer less than round
-    /// robin does.
+    /// It predicts arrivals: equal paths alternate, and with unequal paths the reorder buffer is less
+    /// full than with round robin.
     pub predicts_arrivals: bool,
     /// It always takes the head of the queue, and never leaves an open path idle.
     pub takes_the_head: bool,
-    /// It assigns chunks to a path for good. While estimates are wrong, it may assign all of them to the slower
-    /// path.
+    /// It assigns chunks to a path permanently. While estimates are wrong, it may assign all of them to
+    /// the slower path.
     pub assigns_for_good: bool,
     /// It trusts its estimates. While they are wrong, it may be slower than the better path alone.
     pub trusts_estimates: bool,
@@ -118,12 +118,13 @@ impl VirtualPath {
         }
     }
 
-    /// From sending a chunk to its acknowledgement, including the wait behind a full window.
+    /// Time from the transmission of a chunk to its acknowledgement, including the wait behind a full
+    /// window.
     pub fn round_trip(&self) -> Duration {
         (self.forward + self.gap + self.back).max(self.gap * self.window)
     }
 
-    /// The same with acknowledgements without delay.
+    /// The same, with acknowledgements without delay.
     pub fn instant_ack(window: u64, millis: u64) -> Self {
         Self { back: Duration::ZERO, ..Self::new(window, millis) }
     }
@@ -184,7 +185,7 @@ struct Run<'a, S> {
     /// Per path: chunks acknowledged.
     delivered: Vec<u64>,
     dead: Vec<bool>,
-    /// Per path: when its sender has sent everything that was queued.
+    /// Per path: when its sender has sent all queued data.
     idle_from: Vec<Time>,
     epoch: u64,
     /// First chunk that the sender does not know to be delivered.
@@ -240,7 +241,7 @@ impl<S: Schedule> Run<'_, S> {
             }
             self.now = time;
             self.handle(event);
-            // Events of one instant are handled together, so that one acknowledgement may open two paths.
+            // Simultaneous events are handled together, so that one acknowledgement may open two paths.
             if self.events.peek().is_none_or(|Reverse((next, _, _))| *next > time) {
                 self.send_all();
             }
@@ -327,7 +328,7 @@ impl<S: Schedule> Run<'_, S> {
         }
     }
 
-    /// Carries the decision out. Returns whether to ask for another one at once.
+    /// Carries the decision out. Returns whether to request another one immediately.
     fn carry_out(&mut self, decision: Decision) -> bool {
         match decision.action {
             Action::Send { path, position } => self.send(&[path], position),

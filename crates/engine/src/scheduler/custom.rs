@@ -22,7 +22,7 @@ use super::{IllegalDecision, Schedule};
 ///     chunks: u64,
 /// }
 ///
-/// /// Window in use, in thousandths; whole numbers, so that every machine decides alike.
+/// /// Window in use, in thousandths. Integers give the same result on every machine.
 /// fn load(path: &PathView) -> u64 {
 ///     path.in_flight.saturating_mul(1000) / path.window.max(1)
 /// }
@@ -67,15 +67,15 @@ pub trait CustomScheduler: Schedule + Send {
     /// Called when the engine did not carry out the last decision, because it breaks a rule.
     fn on_refused(&mut self, _why: &IllegalDecision) {}
 
-    /// The reason why the scheduler cannot continue, if there is one. From then on it returns `Blocked`, and
-    /// a simulation ends with this text.
+    /// The reason why the scheduler cannot continue, if there is one. From then on it returns `Blocked`,
+    /// and a simulation ends with this text.
     fn fault(&self) -> Option<String> {
         None
     }
 
-    /// Whether the decision is still pending, because it is made outside of the engine and may take long.
-    /// While this holds after [`Schedule::decide`], the engine ignores the returned decision, stops where it
-    /// is, and continues from there when it is next polled for a packet. Time must not advance meanwhile.
+    /// Whether the decision is still pending, because it is made outside the engine and may take long. While
+    /// this holds after [`Schedule::decide`], the engine ignores the returned decision, stops, and continues
+    /// from there when it is next polled for a packet. Time must not advance in between.
     fn is_thinking(&self) -> bool {
         false
     }
@@ -99,7 +99,7 @@ mod tests {
     use super::super::{Decision, Reason, Scheduler, View};
     use super::*;
 
-    /// Blocks after a number of decisions, so that a copy can be told from its original.
+    /// Blocks after a number of decisions, so that a copy can be distinguished from its original.
     #[derive(Clone)]
     struct Countdown(u32);
 

@@ -6,27 +6,27 @@ use super::delay_plan::{DelayPlan, Next, PlanOptions};
 use super::min_rtt::round_trip;
 use super::{Decision, PathSet, PathView, Reason, Schedule, SentReport, View};
 
-/// What to do while the receive window is closed.
+/// The measure while the receive window is closed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum WhenBlocked {
     /// Wait until the window opens.
     #[default]
     Nothing,
-    /// Send the oldest unacknowledged chunk again on a path that has not carried it. That costs a duplicate
-    /// and frees the window a round trip of the slow path sooner.
+    /// Retransmit the oldest unacknowledged chunk on a path that has not carried it. This costs a
+    /// duplicate and frees the window a round trip of the slow path sooner.
     ResendOldest,
 }
 
-/// Options of `daps`, and of `daps-lcm` where they apply.
+/// Options of `daps`, and where applicable of `daps-lcm`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DapsOptions {
-    /// How the list is made.
+    /// Options of the list.
     pub plan: PlanOptions,
-    /// What to do while the receive window is closed; the engine does it. Default nothing.
+    /// The engine's measure while the receive window is closed. Default none.
     pub when_blocked: WhenBlocked,
-    /// Whether the list is followed while a path is in slow start. Default yes. Otherwise the least round
-    /// trip is taken until every window has passed its threshold; a transfer without losses may then never be
-    /// delay-aware.
+    /// Whether the list is followed while a path is in slow start. Default yes. Otherwise the path with
+    /// the lowest round trip is taken until every window has passed its threshold; a transfer without
+    /// losses may then never be delay-aware.
     pub in_slow_start: bool,
 }
 
@@ -40,7 +40,7 @@ impl Default for DapsOptions {
     }
 }
 
-/// Makes data arrive in order: a slow path takes data from far behind the head of the queue, which is due
+/// Makes data arrive in order: a slow path takes data from far beyond the head of the queue, which is due
 /// when it arrives.
 #[derive(Clone, Debug)]
 pub struct Daps {
@@ -48,17 +48,17 @@ pub struct Daps {
     plan: DelayPlan,
     /// When the plan was made, and under which epoch.
     made: Option<(Time, u64)>,
-    /// Whether the last decision took from the plan's queue.
+    /// Whether the last decision took a chunk from the plan's queue.
     planned: bool,
 }
 
 impl Daps {
-    /// With the given options.
+    /// Creates the scheduler with these options.
     pub fn new(options: DapsOptions) -> Self {
         Self { options, plan: DelayPlan::new(options.plan), made: None, planned: false }
     }
 
-    /// What to do while the receive window is closed.
+    /// The measure while the receive window is closed.
     pub const fn when_blocked(&self) -> WhenBlocked {
         self.options.when_blocked
     }
@@ -68,8 +68,8 @@ impl Daps {
         self.made = Some((view.now, view.epoch));
     }
 
-    /// Kuhn's three cases. If several paths are open, the plan is renewed at most once per instant, so that a
-    /// burst at one instant follows one plan to the end.
+    /// Kuhn's three cases. If several paths are open, the plan is renewed at most once per instant, so
+    /// that a burst at one instant follows one plan to the end.
     fn follow(&mut self, view: &View<'_>) -> Decision {
         let mut open = self.plan.open(view);
         let new = match self.made {
@@ -88,7 +88,8 @@ impl Daps {
         }
     }
 
-    /// Only the fast path has capacity: it takes the head of the queue, whichever path was to carry that.
+    /// Only the fast path has capacity: it takes the head of the queue, regardless of the path planned
+    /// for it.
     fn fast_only(&mut self, view: &View<'_>, fastest: PathId) -> Decision {
         if self.plan.position(fastest).is_none() {
             self.renew(view);
@@ -154,7 +155,7 @@ impl Schedule for Daps {
     }
 }
 
-/// The head of the queue, for the nearest open path that is on no plan.
+/// The head of the queue, for the nearest open path that is not in the plan.
 pub(super) fn unplanned(view: &View<'_>, planned: PathSet) -> Option<Decision> {
     let open = view.open_for_head().filter(|p| !planned.contains(p.id));
     let path = open.min_by_key(|p| round_trip(p))?;
@@ -169,7 +170,7 @@ pub(super) fn in_slow_start(view: &View<'_>, options: &DapsOptions) -> Option<De
     aside.then(|| least_rtt(view))
 }
 
-/// The decision if no path may take its chunk, with the reason for those that are open.
+/// The decision if no path may take its chunk, with the reason for the open paths.
 pub(super) fn out_of_reach(view: &View<'_>) -> Decision {
     let reason = if view.takeable() == 0 {
         return view.nobody();

@@ -7,23 +7,23 @@ use super::daps::{DapsOptions, WhenBlocked, in_slow_start, oldest_first, out_of_
 use super::delay_plan::DelayPlan;
 use super::{Decision, PathView, Reason, Schedule, SentReport, View};
 
-/// The longest wait before the next decision; reached only with absurd delays.
+/// Maximum wait before the next decision. Reached only with absurd delays.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
 /// Every D_i, path i sends its next entry of the list. A new list is made after each period. There are no
-/// special cases: an open path does not send before its entry is due, so a window that grows within a period
-/// is used only from the next period on. For links whose windows are steady.
+/// special cases: an open path does not send before its entry is due, so a window that grows within a
+/// period is used only from the next period on. Suitable for links with steady windows.
 #[derive(Clone, Debug)]
 pub struct DapsLcm {
     options: DapsOptions,
     plan: DelayPlan,
     /// When the plan was made, and under which epoch.
     made: Option<(Time, u64)>,
-    /// Whether the last decision took from the plan's queue.
+    /// Whether the last decision took a chunk from the plan's queue.
     planned: bool,
 }
 
-/// What an open path may do at this time.
+/// Options of an open path at this time.
 enum Turn {
     /// Send the chunk at this position.
     Now(u64),
@@ -34,12 +34,12 @@ enum Turn {
 }
 
 impl DapsLcm {
-    /// With the given options.
+    /// Creates the scheduler with these options.
     pub fn new(options: DapsOptions) -> Self {
         Self { options, plan: DelayPlan::new(options.plan), made: None, planned: false }
     }
 
-    /// What to do while the receive window is closed.
+    /// The measure while the receive window is closed.
     pub const fn when_blocked(&self) -> WhenBlocked {
         self.options.when_blocked
     }
@@ -148,7 +148,7 @@ mod tests {
     use super::super::{Action, Capacity, PlanOptions};
     use super::*;
 
-    /// A whole window per forward delay, as in the paper.
+    /// A full window per forward delay, as in the paper.
     fn whole_windows() -> DapsOptions {
         let plan = PlanOptions { capacity: Capacity::Window, ..PlanOptions::default() };
         DapsOptions { plan, ..DapsOptions::default() }

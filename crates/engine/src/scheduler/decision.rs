@@ -27,12 +27,12 @@ impl PathSet {
         self.0 >> path.0 & 1 == 1
     }
 
-    /// How many paths are in it.
+    /// Number of paths in it.
     pub const fn len(self) -> u32 {
         self.0.count_ones()
     }
 
-    /// Whether no path is in it.
+    /// Whether it is empty.
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
@@ -43,7 +43,7 @@ impl PathSet {
     }
 }
 
-/// What to do next.
+/// The next action.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Action {
     /// Send the chunk at `position` of the unassigned queue (0 is its head) on `path`.
@@ -60,9 +60,9 @@ pub enum Action {
         /// Position of the chunk in the unassigned queue.
         position: u64,
     },
-    /// A better path will become free. Ask again at `until`, or as soon as anything changes.
+    /// A better path will become free. Decide again at `until`, or as soon as anything changes.
     Wait {
-        /// When to ask again at the latest.
+        /// Latest time of the next decision.
         until: Time,
     },
     /// Nothing can be sent until an acknowledgement or a timer changes something.
@@ -74,27 +74,27 @@ pub enum Action {
 pub enum Reason {
     /// The only path that is open.
     OnlyOpen,
-    /// Next in turn.
+    /// The next path in turn.
     NextInTurn,
-    /// Largest deficit of its weighted share.
+    /// Highest deficit of its weighted share.
     LargestDeficit,
-    /// Least smoothed round trip of the open paths.
+    /// Lowest smoothed round trip of the open paths.
     LeastRtt,
-    /// The schedule has this path carry this chunk, so that it arrives in order.
+    /// The schedule assigns this chunk to this path, so that it arrives in order.
     OnSchedule,
     /// Several paths were open: a new schedule was made and this is its entry.
     NewSchedule,
     /// The fast path takes the oldest unassigned data.
     FastFromHead,
-    /// No path had a delay estimate: fell back to the least round trip.
+    /// No path had a delay estimate: fell back to the lowest round trip.
     NoEstimate,
-    /// Least cost.
+    /// Lowest cost.
     LeastCost,
     /// One copy on each path.
     EveryPath,
-    /// A lost chunk, sent where the retransmission policy says.
+    /// A lost chunk, on the path that the retransmission policy selects.
     RetransmissionPolicy,
-    /// The window is blocked: the oldest unacknowledged chunk is sent again on another path.
+    /// The window is blocked: the oldest unacknowledged chunk is retransmitted on another path.
     Unblock,
     /// The receive window does not reach the data that this path should carry.
     WindowBlocked,
@@ -112,11 +112,12 @@ pub enum Reason {
     SoonestDelivery,
     /// The shortest queue, counted in time.
     ShortestQueue,
-    /// So far behind the head that it arrives together with what faster paths send meanwhile.
+    /// So far beyond the head that it arrives together with the data that faster paths send in the
+    /// meantime.
     AcrossTheGap,
     /// The data that may be sent is assigned to paths that are full.
     QueuedElsewhere,
-    /// The chunk would occupy the part of the receive window that a faster path needs meanwhile.
+    /// The chunk would occupy the part of the receive window that a faster path needs in the meantime.
     WouldBlock,
     /// A second copy, in case the first is lost or the estimate of its path is outdated.
     Hedged,
@@ -127,7 +128,7 @@ pub enum Reason {
 /// An action and its reason.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Decision {
-    /// What to do next.
+    /// The next action.
     pub action: Action,
     /// The reason of the action.
     pub reason: Reason,
@@ -149,7 +150,7 @@ impl Decision {
         Self { action: Action::Blocked, reason }
     }
 
-    /// Wait until `until`, then ask again.
+    /// Wait until `until`, then decide again.
     pub const fn wait(until: Time, reason: Reason) -> Self {
         Self { action: Action::Wait { until }, reason }
     }

@@ -2,12 +2,12 @@
 //! and 2). Shared by `daps` and `daps-lcm`.
 //!
 //! Over one period E = lcm(D) of the forward delays D, path i appends a batch at t = D_i, 2 D_i, ... E;
-//! at equal t the faster path comes first. Data is laid along the list in sequence order. What a path
-//! sends next therefore lies as far behind the head of the queue as there are chunks in the batches
-//! before its own first one: that is its *position*.
+//! at equal t the faster path comes first. Data is assigned along the list in sequence order. The next
+//! chunk of a path is therefore as far beyond the head of the queue as there are chunks in the batches
+//! before the path's first one. This number is its *position*.
 //!
 //! The list is computed only as far as it is read: a period of coprime delays is long, and a plan seldom
-//! lasts for the whole period.
+//! lasts for a complete period.
 
 use std::collections::VecDeque;
 
@@ -16,49 +16,49 @@ use smallvec::SmallVec;
 
 use super::{PathSet, PathView, View};
 
-/// The most batches that are kept. Only many paths with very unequal delays reach it.
+/// Maximum number of batches that are kept. Reached only by many paths with very unequal delays.
 const BATCH_LIMIT: usize = 4096;
-/// Delays and periods beyond this many quanta are cut, so that no sum can overflow.
+/// Delays and periods are limited to this many quanta, so that sums cannot overflow.
 const QUANTA_LIMIT: u64 = 1 << 32;
-/// Largest factor of the period over the largest delay.
+/// Maximum ratio of the period to the maximum delay.
 const PERIOD_CAP_LIMIT: u64 = 1 << 20;
 
-/// Which congestion window a plan is made with.
+/// The congestion window on which a plan is based.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Windows {
     /// The window at the moment the plan is made.
     #[default]
     Frozen,
-    /// A moving average: each new plan moves it by 1/8 towards the current window. Batches are steadier where
-    /// windows oscillate, but follow slow start late.
+    /// A moving average: each new plan moves it by 1/8 towards the current window. Batches are steadier
+    /// with oscillating windows, but follow slow start late.
     Smoothed,
 }
 
-/// How much a path sends in one forward delay (Sarwar's C_i).
+/// The amount that a path sends in one forward delay (Sarwar's C_i).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Capacity {
-    /// Its whole window, as in both papers.
+    /// Its full window, as in both papers.
     Window,
     /// The window times forward delay over round trip: a window is sent once per round trip, not once per
-    /// forward delay. Slow paths then reach about half as far ahead, which is when their data arrives. For
-    /// receive buffers that the windows fill: with whole windows, the slow path's data lies beyond the buffer
-    /// there, and the path stays idle.
+    /// forward delay. Slow paths then reach about half as far ahead, which matches the arrival of their
+    /// data. For receive buffers that the windows fill: with full windows, the slow path's data would lie
+    /// beyond the buffer, and the path would stay idle.
     #[default]
     WindowPerRoundTrip,
 }
 
-/// How plans are made.
+/// Options of plans.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PlanOptions {
-    /// Forward delays are rounded to whole multiples of this, at least one, before their least common
-    /// multiple is computed. Default 1 ms. A finer quantum makes longer periods, a coarser one less exact
+    /// Forward delays are rounded to multiples of this, at least one, before their least common multiple
+    /// is computed. Default 1 ms. A finer quantum makes longer periods, a coarser one less exact
     /// positions.
     pub quantum: Duration,
-    /// The period is cut at this many times the largest delay. Default 64.
+    /// The period is limited to this multiple of the maximum delay. Default 64.
     pub period_cap: u64,
     /// The windows from which the batches are computed. Default [`Windows::Frozen`].
     pub windows: Windows,
-    /// How much of the window makes one batch. Default [`Capacity::WindowPerRoundTrip`].
+    /// The part of the window that makes one batch. Default [`Capacity::WindowPerRoundTrip`].
     pub capacity: Capacity,
 }
 
@@ -73,12 +73,12 @@ impl Default for PlanOptions {
     }
 }
 
-/// Chunks that one path is to carry in a row.
+/// Consecutive chunks for one path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Batch {
     /// The path.
     pub path: PathId,
-    /// Chunks not sent yet; not zero.
+    /// Number of chunks not sent yet, not zero.
     pub left: u64,
 }
 
@@ -107,13 +107,13 @@ pub(super) enum Next {
     ListEnds,
 }
 
-/// Whether a plan uses the path. A path that cannot send would leave its part of the data behind.
+/// Whether a plan uses the path. A path that cannot send would not send its part of the data.
 #[inline]
 fn counts(path: &PathView) -> bool {
     path.usable && path.window > 0 && path.forward_delay.is_some()
 }
 
-/// The list, and how it goes on.
+/// The list, and the state for extending it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct DelayPlan {
     options: PlanOptions,
@@ -124,8 +124,8 @@ pub(super) struct DelayPlan {
     batches: VecDeque<Batch>,
     /// The period E in quanta.
     period: u64,
-    /// Delays for which the least common multiple was computed last, and the result. Delays in whole quanta
-    /// mostly equal those of the previous plan, and the computation takes many divisions.
+    /// Delays for the last computation of the least common multiple, and the result. Delays in full
+    /// quanta mostly equal those of the previous plan, and the computation takes many divisions.
     multiple: (SmallVec<[u64; 4]>, Option<u64>),
     /// By path identifier: averaged window in bytes, 0 before the first.
     smoothed: Vec<u64>,
@@ -162,7 +162,7 @@ impl DelayPlan {
         let bytes = match (self.options.capacity, path.srtt) {
             (Capacity::WindowPerRoundTrip, Some(srtt)) if srtt > delay => {
                 let bytes = share_of(window, delay, srtt);
-                // A batch that is rounded down would leave part of the window unused for good.
+                // A batch that is rounded down would leave part of the window permanently unused.
                 bytes.saturating_add(chunk_bytes - 1)
             }
             _ => window,
@@ -200,14 +200,14 @@ impl DelayPlan {
         lcm.map_or(most, |lcm| lcm.min(most))
     }
 
-    /// The open path whose entry is first in the list, among the paths that may take their chunk, and the
+    /// Among the open paths that may take their chunk, the one whose entry is first in the list, and the
     /// position of that chunk.
     #[inline]
     pub fn next(&mut self, view: &View<'_>) -> Next {
         self.next_among(view, self.open(view))
     }
 
-    /// As [`DelayPlan::next`], with the open paths of the plan already known.
+    /// Like [`DelayPlan::next`], with the open paths of the plan already known.
     #[inline]
     pub fn next_among(&mut self, view: &View<'_>, open: PathSet) -> Next {
         let limit = view.reach();
@@ -215,7 +215,8 @@ impl DelayPlan {
         let mut best: Option<(PathId, u64)> = None;
         let mut before = 0u64;
         let mut at = 0;
-        // Entries behind the best one, or out of reach, cannot win. The loop nearly always ends at once.
+        // Entries behind the best one, or out of reach, cannot win. The loop nearly always ends
+        // immediately.
         while !waiting.is_empty() && before < best.map_or(limit, |(_, k)| k) {
             let Some(batch) = self.batches.get(at).copied() else {
                 if self.extend() {
@@ -244,8 +245,8 @@ impl DelayPlan {
         open.fold(PathSet::EMPTY, |set, p| set.with(p.id))
     }
 
-    /// The position of the unassigned queue from which `path` takes its next chunk; none if the list has no
-    /// further entry for it.
+    /// The position of the unassigned queue from which `path` takes its next chunk, `None` if the list
+    /// has no further entry for it.
     #[inline]
     pub fn position(&mut self, path: PathId) -> Option<u64> {
         let mut before = 0u64;
@@ -284,8 +285,9 @@ impl DelayPlan {
         true
     }
 
-    /// Records that a chunk at `position` was sent on `path`. The chunk is charged to the path's first batch,
-    /// whatever its position. If the path has no batch, it is charged to the batch at that position.
+    /// Records that a chunk at `position` was sent on `path`. The chunk is charged to the path's first
+    /// batch, regardless of its position. If the path has no batch, it is charged to the batch at that
+    /// position.
     #[inline]
     pub fn take(&mut self, path: PathId, position: u64) {
         if let Some(lane) = self.lanes.iter_mut().find(|l| l.path == path) {
@@ -321,18 +323,18 @@ impl DelayPlan {
         self.members
     }
 
-    /// The path with the least forward delay.
+    /// The path with the lowest forward delay.
     #[inline]
     pub fn fastest(&self) -> Option<PathId> {
         self.lanes.first().map(|l| l.path)
     }
 
-    /// How long the period takes.
+    /// Duration of the period.
     pub fn period(&self) -> Duration {
         self.options.quantum.saturating_mul(self.period)
     }
 
-    /// How long after the plan was made `path` may send its next chunk, when it sends one batch per
+    /// Time from the creation of the plan until `path` may send its next chunk, if it sends one batch per
     /// forward delay (Algorithm 3).
     pub fn due(&self, path: PathId) -> Option<Duration> {
         let lane = self.lanes.iter().find(|l| l.path == path)?;
@@ -341,7 +343,7 @@ impl DelayPlan {
     }
 }
 
-/// The part of `window` that `delay` is of `whole`, which is longer; rounded up.
+/// The part of `window` that corresponds to the ratio of `delay` to the longer `whole`, rounded up.
 #[inline]
 fn share_of(window: u64, delay: Duration, whole: Duration) -> u64 {
     let (delay, whole) = (delay.as_nanos(), whole.as_nanos());
@@ -366,7 +368,7 @@ mod tests {
     use super::super::conformance::{CHUNK, path_view, view};
     use super::*;
 
-    /// A whole window per forward delay, as in the papers.
+    /// A full window per forward delay, as in the papers.
     fn whole_windows() -> PlanOptions {
         PlanOptions { capacity: Capacity::Window, ..PlanOptions::default() }
     }
@@ -391,7 +393,7 @@ mod tests {
         batches.flat_map(|b| std::iter::repeat_n(b.path.0, b.left as usize)).collect()
     }
 
-    /// Algorithms 1 and 2 as the paper prints them, millisecond by millisecond.
+    /// Algorithms 1 and 2 as printed in the paper, millisecond by millisecond.
     fn as_printed(paths: &[(u64, u64)], cap: u64) -> Vec<u8> {
         let mut sorted: Vec<_> = paths.iter().enumerate().collect();
         sorted.sort_by_key(|(i, (delay, _))| (*delay, *i));
@@ -440,7 +442,8 @@ mod tests {
 
     #[test]
     fn long_periods_are_neither_walked_nor_stored() {
-        // Coprime delays of some years: the list starts at once and is computed only as far as it is read.
+        // Coprime delays of some years: the list starts immediately and is computed only as far as it is
+        // read.
         let mut plan = plan(&[(104_729, 3), (1 << 31, 5)], whole_windows());
         let fast_before_slow = ((1u64 << 31) / 104_729) * 3;
         assert_eq!(plan.position(PathId(1)), Some(fast_before_slow));

@@ -2,13 +2,14 @@
 //!
 //! Each path offers a sequence of slots, one per chunk, each with the time at which that chunk would be
 //! delivered. Times within a sequence do not decrease. Assigning every chunk to the path that delivers it
-//! soonest, behind the queue on that path, means assigning the queue to all slots in the order of their
-//! times. The next chunk of an open path therefore lies as far behind the head as the *full* paths have
-//! earlier slots. The open path with the earliest slot sends first, so other open paths have no slots before
-//! it.
+//! soonest, behind the queue on that path, is equivalent to assigning the queue to all slots in the order
+//! of their times. The next chunk of an open path is therefore as far beyond the head as the *full* paths
+//! have earlier slots. The open path with the earliest slot sends first, so other open paths have no
+//! slots before it.
 //!
-//! No state is kept between decisions. That implements the rule "when an acknowledgement changes something,
-//! reassign all queued and unsent data", with two passes over the paths instead of a pass over the queue.
+//! No state is kept between decisions. This implements the rule "when an acknowledgement changes
+//! something, reassign all queued and unsent data", with two passes over the paths instead of a pass over
+//! the queue.
 
 use super::common::{belongs_to_others, counts};
 use super::daps::oldest_first;
@@ -19,11 +20,11 @@ pub(super) trait Slots {
     /// When the next chunk would be delivered on `path`, which has space for it: nanoseconds from now.
     fn next(&self, view: &View<'_>, path: &PathView) -> f64;
 
-    /// How many chunks `path` would deliver in less than `within` nanoseconds from now.
+    /// Number of chunks that `path` would deliver in less than `within` nanoseconds from now.
     fn sooner(&self, view: &View<'_>, path: &PathView, within: f64) -> u64;
 }
 
-/// The open path with the earliest slot, and the chunk that is due in it.
+/// The open path with the earliest slot, and the chunk that is due in that slot.
 pub(super) fn decide(view: &View<'_>, slots: &impl Slots) -> Decision {
     if !view.is_new_data() {
         return oldest_first(view);
@@ -32,7 +33,7 @@ pub(super) fn decide(view: &View<'_>, slots: &impl Slots) -> Decision {
     let mut best: Option<((f64, u64, u8), &PathView, u64)> = None;
     for path in view.open().filter(|_| limit > 0) {
         let time = slots.next(view, path);
-        // Among equal paths the one with less in flight, so that they alternate.
+        // Among equal paths, the one with less data in flight, so that they alternate.
         let key = (time, path.in_flight, path.id.0);
         if best.as_ref().is_some_and(|(least, _, _)| !precedes(key, *least)) {
             continue;

@@ -7,10 +7,10 @@ use super::{Action, Decision, PathView, Reason, Schedule, View};
 /// Hysteresis of the paper and of its implementation.
 pub(super) const BETA: f64 = 0.25;
 
-/// Least round trip first, but a slower path stays idle if all data is sent sooner by waiting for the fastest
-/// path. With the backlog K, and the larger of both deviations as delta, the scheduler waits if the fast path
-/// delivers K, including one round trip of waiting, in less than a round trip of the slow path, and the slow
-/// path would take at least two round trips of the fast one for K.
+/// Lowest round trip first, but a slower path stays idle if waiting for the fastest path sends all data
+/// sooner. With the backlog K, and the larger of both deviations as delta, the scheduler waits if the
+/// fast path delivers K, including one round trip of waiting, in less than a round trip of the slow path,
+/// and the slow path would take at least two round trips of the fast one for K.
 #[derive(Clone, Debug)]
 pub struct Ecf {
     beta: f64,
@@ -18,12 +18,12 @@ pub struct Ecf {
 }
 
 impl Ecf {
-    /// `beta`: the advantage, as a factor less 1, that the slow path must have before waiting ends.
+    /// `beta`: minimum advantage of the slow path that ends waiting, as a factor less 1.
     pub const fn new(beta: f64) -> Self {
         Self { beta, waiting: false }
     }
 
-    /// Whether to leave `slow` idle. Remembers the result.
+    /// Whether to leave `slow` idle. Stores the result.
     fn waits(&mut self, view: &View<'_>, fast: &PathView, slow: &PathView) -> bool {
         let nanos = |p| known_round_trip(view, p).as_nanos() as f64;
         let window = |p: &PathView| p.window.max(1) as f64;
@@ -37,7 +37,7 @@ impl Ecf {
         }
         let by_slow = nanos(slow) * backlog(slow) / window(slow);
         let wait = by_slow >= 2.0 * nanos(fast) + delta;
-        // Sending because of the second test does not end the waiting; only the first test does.
+        // Sending because of the second test does not end the waiting. Only the first test does.
         self.waiting |= wait;
         wait
     }
@@ -72,7 +72,7 @@ mod tests {
     use super::super::conformance::{CHUNK, path_view, view};
     use super::*;
 
-    /// A full path of 10 chunks and 20 ms beside one of 10 chunks and `millis`.
+    /// A full path of 10 chunks and 20 ms, and one of 10 chunks and `millis`.
     fn beside(millis: u64, var: u64) -> [PathView; 2] {
         let slow = PathView {
             srtt: Some(Duration::from_millis(millis)),

@@ -2,23 +2,24 @@
 //!
 //! For each path, `lay` predicts when a chunk that is sent now arrives, behind the data in flight. The
 //! fastest path takes the head of the queue. Every other path takes the chunk that is due when it arrives
-//! there: as far behind the head as faster paths deliver until then. All further rules follow from this
+//! there: as far beyond the head as faster paths deliver until then. All further rules follow from this
 //! prediction.
 //!
-//! * **Reorder margin**: chunks wait at the receiver while a loss on a faster path is repaired. Behind faster
-//!   paths with frequent losses, a path therefore takes a chunk nearer to the head of the queue.
-//! * **Waiting**: a path sends nothing if its chunk would be due only beyond the end of the queue.
-//! * **Window sharing**: a slow path reaches far ahead. It is used only if the receive window reaches that
-//!   far, or if the receive buffer can spare the rest.
-//! * **No standing queues**: data in flight is limited to the BDP of the path and a small margin that reveals
-//!   a growing rate. The congestion window is the limit if no other path is in use, and where other flows fill
-//!   the queue, which `lay` detects by a pause.
-//! * **Silence**: an overdue acknowledgement delays the predicted arrival by the same time. A path without
-//!   measurements for a while carries copies of data that is sent elsewhere, until it responds.
-//! * **Rests**: a path is not used for a while if it carries a small share of the data and holds the oldest
-//!   unacknowledged chunk for a larger share of the time.
-//! * **Tail copies**: the last chunks of a transfer are also sent on a second path that has nothing better to
-//!   do. No later data follows these chunks that would reveal their loss.
+//! - **Reorder margin**: chunks wait at the receiver while a loss on a faster path is repaired. A path
+//!   that is slower than paths with frequent losses therefore takes a chunk nearer to the head of the
+//!   queue.
+//! - **Waiting**: a path sends nothing if its chunk would be due only beyond the end of the queue.
+//! - **Window sharing**: a slow path reaches far ahead. It is used only if the receive window reaches
+//!   that far, or if the receive buffer can spare the rest.
+//! - **No standing queues**: data in flight is limited to the BDP of the path and a small margin that
+//!   reveals a growing rate. The congestion window is the limit if no other path is in use, and where
+//!   other flows fill the queue, which `lay` detects by a pause.
+//! - **Silence**: an overdue acknowledgement delays the predicted arrival by the same time. A path
+//!   without recent measurements carries copies of data that is sent on other paths, until it responds.
+//! - **Rests**: a path is not used for a while if it carries a small share of the data and holds the
+//!   oldest unacknowledged chunk for a larger share of the time.
+//! - **Tail copies**: the last chunks of a transfer are also sent on a second path that has nothing
+//!   better to do. No later data follows these chunks that would reveal their loss.
 
 mod bdp_filter;
 mod head;
@@ -40,13 +41,13 @@ use crate::path::PathUse;
 /// Options of `lay`.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct LayOptions {
-    /// How much nearer to the head of the queue a path takes its chunk behind faster paths with frequent
+    /// How much nearer to the head of the queue a path takes its chunk if faster paths have frequent
     /// losses, 0 to 1. A larger value lowers the 99th percentile of delays and raises the median. Default
     /// 0.6.
     pub reorder_margin: f64,
-    /// Longest acceptable time from sending a chunk to its arrival. Paths that take longer are not used while
-    /// another path stays within the budget. If the repair of a loss would exceed the budget, a copy is sent
-    /// on a second path. Default none: goodput has priority.
+    /// Maximum acceptable time from sending a chunk to its arrival. Slower paths are not used while
+    /// another path stays within the budget. If the repair of a loss would exceed the budget, a copy is
+    /// sent on a second path. Default `None`: goodput has priority.
     pub latency_budget: Option<Duration>,
 }
 
@@ -56,24 +57,24 @@ impl Default for LayOptions {
     }
 }
 
-/// Data in flight that a path may have, as a multiple of its BDP.
+/// Maximum data in flight on a path, as a multiple of its BDP.
 const PIPE_GAIN: f64 = 1.2;
-/// The same for a path with link losses. Each loss halves the congestion window; from a window little above
-/// the BDP, that would leave the path half empty.
+/// The same for a path with link losses. Each loss halves the congestion window. From a window little
+/// above the BDP, this would leave the path half empty.
 const LOSSY_PIPE_GAIN: f64 = 2.5;
 /// Loss rate above which losses are attributed to the link rather than to our own queueing.
 const LOSSY: f64 = 1e-3;
 /// Extra in-flight allowance, in chunks. The receiver acknowledges every second packet (RFC 9260, 6.2), and
 /// the BDP of a slow path can be smaller than two packets.
 const SLACK_CHUNKS: f64 = 2.0;
-/// Share of the round trip by which queueing must exceed what our own data explains to be attributed to other
-/// flows.
+/// Share of the round trip by which queueing must exceed the amount that our own data explains before it
+/// is attributed to other flows.
 const OTHERS: f64 = 0.125;
-/// A path without a measurement for this long carries a copy.
+/// A path without a measurement for this time carries a copy.
 const SILENCE: Duration = Duration::from_secs(2);
 /// Chunks at the end of a transfer that are followed by too few others to reveal their loss.
 const TAIL_CHUNKS: u64 = 4;
-/// Mean deviations of the round trip after which a loss has been repaired.
+/// Number of mean deviations of the round trip after which a loss has been repaired.
 const DEVIATIONS: f64 = 4.0;
 
 /// Estimates for a path. Times are in nanoseconds from now, rates in bytes per nanosecond.
@@ -97,8 +98,8 @@ struct PathEstimate {
     silent: bool,
 }
 
-/// Scheduler that puts each chunk on the path on which it arrives when it is due. docs/concepts/lay.md has
-/// the rules.
+/// Scheduler that assigns each chunk to the path on which it arrives when it is due. docs/concepts/lay.md
+/// describes the rules.
 #[derive(Clone, Debug, Default)]
 pub struct Lay {
     options: LayOptions,
@@ -112,7 +113,7 @@ pub struct Lay {
     busy: bool,
 }
 
-/// State of a path that is kept from one decision to the next.
+/// State of a path between decisions.
 #[derive(Clone, Copy, Debug, Default)]
 struct PathState {
     /// When data was last sent on the path.
@@ -121,14 +122,14 @@ struct PathState {
     pipe: BdpFilter,
     /// Detects frequent stalls for repairs.
     stalls: LossStallFilter,
-    /// Tells our own queue from a queue of other flows.
+    /// Distinguishes our own queue from a queue of other flows.
     queue: Queue,
-    /// Share of the data that the path carries, and of the time in which it holds up the stream.
+    /// Share of the data that the path carries, and of the time during which it holds up the stream.
     share: Share,
 }
 
 impl Lay {
-    /// With the given options.
+    /// Creates the scheduler with these options.
     pub fn new(options: LayOptions) -> Self {
         Self { options, ..Self::default() }
     }
@@ -160,8 +161,8 @@ impl Lay {
         used.next().map(|path| path.id).filter(|_| used.next().is_none())
     }
 
-    /// Charges the time since the last decision to the path that holds the oldest unacknowledged chunk. That path may
-    /// begin a rest now.
+    /// Charges the time since the last decision to the path that holds the oldest unacknowledged chunk.
+    /// That path may start a rest now.
     fn settle(&mut self, view: &View<'_>) {
         if view.now > self.now {
             let head = self.holders.oldest().filter(|_| self.busy);
@@ -198,8 +199,8 @@ impl Lay {
             || !used.any(|s| share(s.id).carried() > share(path).carried())
     }
 
-    /// Sets the expected rate of resting paths to zero, unless all paths rest. Resting paths carry copies, as
-    /// silent ones do.
+    /// Sets the expected rate of resting paths to zero, unless all paths rest. Resting paths carry
+    /// copies, like silent ones.
     fn let_rest(&mut self, now: Time) {
         let states = &self.states;
         let rests = |estimate: &PathEstimate| states[estimate.id.index()].share.rests(now);
@@ -210,7 +211,7 @@ impl Lay {
         }
     }
 
-    /// Leaves out the paths that are used only when needed, unless all paths before them are full.
+    /// Excludes the paths that are used only when needed, unless all paths before them are full.
     fn leave_reserves(&mut self, view: &View<'_>) {
         if view.paths.iter().all(|path| path.usage == PathUse::Always) {
             return;
@@ -251,7 +252,7 @@ impl Lay {
         })
     }
 
-    /// Bytes of the receive buffer that are left over when all paths deliver in order.
+    /// Bytes of the receive buffer that remain when all paths deliver in order.
     fn spare(&self, view: &View<'_>, estimate: &PathEstimate) -> f64 {
         let rates: f64 = self.estimates.iter().map(|s| s.rate).sum();
         let back = self.estimates.iter().map(|s| (s.round_trip - s.arrival).max(0.0));
@@ -265,7 +266,7 @@ impl Lay {
         let (before, with_margin) = self.before(estimate);
         let ahead = before / chunk;
         if ahead >= view.backlog_chunks as f64 {
-            // Faster paths deliver the whole queue before this path delivers anything.
+            // Faster paths deliver the entire queue before this path delivers anything.
             return None;
         }
         let last = view.reach().checked_sub(1)?;
@@ -280,8 +281,8 @@ impl Lay {
         view.admit((aim as u64).min(last))
     }
 
-    /// The path that carries a copy of what is sent on `first`: a silent path that needs a measurement, or a
-    /// path that has nothing better to do at the tail.
+    /// The path that carries a copy of a chunk sent on `first`: a silent path that needs a measurement,
+    /// or a path that has nothing better to do at the tail.
     fn second(&self, view: &View<'_>, first: &PathEstimate) -> Option<PathId> {
         let others = || self.estimates.iter().filter(|s| s.id != first.id && s.open);
         if let Some(silent) = others().find(|s| s.silent) {
@@ -308,7 +309,8 @@ impl PathEstimate {
         self.open &= self.idle;
     }
 
-    /// `alone`: there is no other path. `unlimited`: only the congestion window limits what is in flight.
+    /// `alone`: there is no other path. `unlimited`: only the congestion window limits the data in
+    /// flight.
     fn of(
         view: &View<'_>,
         path: &PathView,
@@ -316,7 +318,7 @@ impl PathEstimate {
         unlimited: bool,
         state: &mut PathState,
     ) -> Self {
-        // A reserved path is left out unless the paths before it are full: see `leave_reserves`.
+        // A reserved path is excluded unless the paths before it are full: see `leave_reserves`.
         let open = path.may_send();
         let idle = !alone && path.in_flight == 0 && view.now.since(state.used) >= SILENCE;
         let unknown = Self {
@@ -342,8 +344,9 @@ impl PathEstimate {
         let seen = path.rate.map_or(rate, bytes_per_nano).min(drain);
         let own_queue = (path.in_flight as i64 as f64 / seen - pipe_time).max(0.0);
         let unqueued = (nanos(forward) - queueing).max(0.0);
-        // Measured delays lag behind what has been sent since. If the queue is our own, its length is known.
-        // A probe for bandwidth fills the queue for a while, so that measured delays rise above what is in flight now.
+        // Measured delays do not include data sent since. If the queue is our own, its length is known. A
+        // probe for bandwidth temporarily fills the queue, so that measured delays exceed the delay of
+        // the data in flight now.
         let others = !path.probing && queueing > own_queue + OTHERS * round_trip;
         let mut arrival = unqueued + own_queue;
         if others {
@@ -387,7 +390,7 @@ impl Schedule for Lay {
         }
         self.settle(view);
         if view.takeable() == 0 {
-            // Measure rates and queues while the receive window is closed, too.
+            // Also measure rates and queues while the receive window is closed.
             if view.paths.len() > 1 {
                 self.observe(view);
             }

@@ -1,4 +1,4 @@
-//! `linux`: the scheduler of Linux MPTCP since 5.x. It takes the path with the shortest queue in time.
+//! `linux`: the scheduler of Linux MPTCP since 5.x. It takes the path whose queue drains first.
 
 use ropewalk_base::{Duration, PathId};
 
@@ -9,13 +9,13 @@ use crate::payload::packet_memory;
 
 /// Bytes of a burst, which stays on one path. The kernel's value, a segment below 64 KiB.
 const BURST: u64 = 65_428;
-/// Most windows of data that a path queues, including data in flight: the kernel's limit for the send buffer
-/// of a subflow.
+/// Maximum number of windows of data that a path queues, including data in flight: the kernel's limit for
+/// the send buffer of a subflow.
 const QUEUE_WINDOWS: u64 = 2;
-/// Memory of a buffer that holds data of the send queue, beside the data, bytes (`struct sk_buff` with a clone,
-/// and the headers). One such buffer usually holds the two segments for which an acknowledgement makes room.
+/// Overhead of a buffer with data of the send queue, bytes (`struct sk_buff` with a clone, and the
+/// headers). One such buffer usually holds the two segments for which an acknowledgement makes room.
 const SEND_BUFFER_HEAD: u64 = 832;
-/// Segments in the smallest window for which the send buffer of a subflow has space (`TCP_INIT_CWND`).
+/// Minimum window that the send buffer of a subflow has space for, segments (`TCP_INIT_CWND`).
 const LEAST_WINDOW: u64 = 10;
 
 /// When the scheduler chooses a path again.
@@ -24,9 +24,9 @@ pub enum LinuxTurns {
     /// After a burst, or when the path is full. Data that waits for a window is reassigned after a loss.
     #[default]
     Burst,
-    /// Also each time that acknowledgements have opened the receive window, as Linux 6.x does
-    /// (`__mptcp_subflow_push_pending` in net/mptcp/protocol.c). Fragments of 32 kB stay together, and data that
-    /// was given to a subflow stays there.
+    /// Also each time acknowledgements have opened the receive window, as in Linux 6.x
+    /// (`__mptcp_subflow_push_pending` in net/mptcp/protocol.c). Fragments of 32 kB stay together, and
+    /// data that was assigned to a subflow stays there.
     Push,
 }
 
@@ -50,30 +50,30 @@ impl Default for LinuxOptions {
 struct Pace {
     /// Average pacing rate, bytes per nanosecond; 0 before the first burst.
     average: f64,
-    /// Most memory that the send buffer of the subflow has had so far, bytes (`sk_sndbuf`).
+    /// Maximum memory of the subflow's send buffer so far, bytes (`sk_sndbuf`).
     memory: u64,
 }
 
-/// Takes the path with the least bytes in the path over its average pacing rate. The path then gets a burst
-/// of at most 64 kB before the next choice. Chunks stay on the path they were assigned to, even if it is
-/// full. When the best path holds its maximum, no path gets data. Standby paths carry data only when no
-/// cheaper path is usable.
+/// Takes the path with the lowest ratio of bytes in the path to its average pacing rate. The path then
+/// gets a burst of at most 64 kB before the next choice. Chunks stay on the path they were assigned to,
+/// even if it is full. When the best path holds its maximum, no path gets data. Standby paths carry data
+/// only when no cheaper path is usable.
 ///
-/// Without pacing, the rate is the kernel's formula: twice a window per round trip while the window is below
-/// half of the slow-start threshold, 1.2 times from then on. The average weights the current rate by the
-/// bytes of the burst, and the old average by the bytes in the path.
+/// Without pacing, the rate is the kernel's formula: twice a window per round trip while the window is
+/// below half of the slow-start threshold, 1.2 times from then on. The average weights the current rate
+/// by the bytes of the burst, and the old average by the bytes in the path.
 #[derive(Clone, Debug)]
 pub struct Linux {
     options: LinuxOptions,
     queues: Queues,
     /// By path identifier.
     paces: Vec<Pace>,
-    /// The current burst: its path, and the bytes left of it.
+    /// The current burst: its path, and the remaining bytes.
     current: Option<(PathId, u64)>,
 }
 
 impl Linux {
-    /// A burst contains at least one chunk.
+    /// Creates the scheduler. A burst contains at least one chunk.
     pub fn new(options: LinuxOptions) -> Self {
         let queues = match options.turns {
             LinuxTurns::Burst => Queues::without_standbys(),
@@ -109,7 +109,7 @@ impl Linux {
         for path in view.paths {
             paces.allow(view, path);
         }
-        // A push places all that the window permits. The next one begins with another choice.
+        // A push assigns all data that the window permits. The next push starts with another choice.
         let mut current: Option<(PathId, u64)> = None;
         let mut within_fragment = false;
         let placed = queues.total();
@@ -153,8 +153,8 @@ impl Default for Linux {
     }
 }
 
-/// Memory that the kernel charges to the send buffer of a subflow: `queued` chunks, and all that is not
-/// acknowledged.
+/// Memory that the kernel charges to the send buffer of a subflow: `queued` chunks, and all
+/// unacknowledged data.
 const fn memory_of(view: &View<'_>, path: &PathView, queued: u64) -> u64 {
     let bytes = path.unacknowledged + queued * view.chunk_bytes;
     bytes + bytes.div_ceil(2 * view.chunk_bytes) * SEND_BUFFER_HEAD
@@ -167,7 +167,7 @@ fn pacing_rate(view: &View<'_>, path: &PathView) -> f64 {
     factor * path.cwnd.max(1) as f64 / round_trip.as_nanos() as f64
 }
 
-/// What is remembered of the paths.
+/// State of the paths.
 trait Paces {
     fn rate(&self, view: &View<'_>, path: &PathView) -> f64;
     fn on_burst(&mut self, view: &View<'_>, path: &PathView, held: u64, bytes: u64);
@@ -229,7 +229,7 @@ mod tests {
     use super::super::{Action, FragmentEnd};
     use super::*;
 
-    /// The paths of the next chunks; each chunk is in flight afterwards.
+    /// The paths of the next chunks. Each chunk is in flight afterwards.
     fn order(linux: &mut Linux, paths: &mut [PathView], chunks: usize) -> Vec<u8> {
         let mut taken = Vec::new();
         while taken.len() < chunks {
@@ -260,7 +260,7 @@ mod tests {
     #[test]
     fn the_queue_counts_in_time_not_in_bytes() {
         let mut paths = [path_view(0), path_view(1)];
-        // A window per 20 ms against one per 40 ms: two chunks on the first take as long as one on the
+        // A window per 20 ms and one per 40 ms: two chunks on the first take as long as one on the
         // second.
         paths[1].srtt = Some(Duration::from_millis(40));
         assert_eq!(

@@ -1,10 +1,10 @@
-//! `min-rtt`: the least smoothed round trip among the open paths, as Linux MPTCP chose before 5.x.
+//! `min-rtt`: the lowest smoothed round trip among the open paths, like Linux MPTCP before 5.x.
 
 use ropewalk_base::Duration;
 
 use super::{Decision, PathView, Reason, Schedule, View};
 
-/// Least round trip first. Keeps no state between decisions.
+/// Lowest round trip first. Keeps no state between decisions.
 ///
 /// A path that costs more than the cheapest usable one is a backup: it carries data only when no
 /// cheaper path is usable. Leave all costs equal to bundle all paths.

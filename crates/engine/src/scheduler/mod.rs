@@ -1,4 +1,5 @@
-//! Schedulers: which chunk goes on which path, and when. One file per algorithm.
+//! Schedulers: they choose the chunk and the path of each transmission, and its time. One file per
+//! algorithm.
 //!
 //! A scheduler reads a [`View`] and returns a [`Decision`]; it cannot touch the engine, which
 //! checks every decision against the peer's window and the path's window ([`check`]).
@@ -81,7 +82,7 @@ pub struct SentReport {
     pub bytes: u64,
 }
 
-/// What a scheduler keeps for a path behind a chunk.
+/// The chunk that a scheduler has assigned to a path after the current one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Behind {
     /// No chunk.
@@ -94,32 +95,33 @@ pub enum Behind {
 
 /// The interface of a scheduler.
 pub trait Schedule {
-    /// Decides on the next chunk. The engine calls this again after each chunk until the scheduler returns
-    /// `Wait` or `Blocked`, and then at every acknowledgement and timer. A scheduler must not return `Wait`
-    /// or `Blocked` for ever while the path that it waits for stays closed.
+    /// Decides on the next chunk. The engine calls this again after each chunk until the scheduler
+    /// returns `Wait` or `Blocked`, and then at every acknowledgement and timer. A scheduler must not
+    /// return `Wait` or `Blocked` forever while the path that it waits for stays closed.
     fn decide(&mut self, view: &View<'_>) -> Decision;
 
     /// Reports that the engine carried out the last decision; with `Copies`, once per copy. Data that the
     /// engine sends without a decision is not reported.
     fn on_sent(&mut self, _sent: &SentReport) {}
 
-    /// Whether the oldest unacknowledged chunk is sent again, on a path that has not carried it, while the
-    /// receive window is closed.
+    /// Whether the oldest unacknowledged chunk is retransmitted, on a path that has not carried it, while
+    /// the receive window is closed.
     fn resends_when_blocked(&self) -> bool {
         false
     }
 
-    /// What waits for `path` behind the chunk that the last decision sends there.
+    /// The chunk assigned to `path` after the one that the last decision sends there.
     fn behind(&self, _path: PathId) -> Behind {
         Behind::Nothing
     }
 
-    /// Whether the scheduler reads [`View::fragment_ends`], which takes time in proportion to the unassigned data.
+    /// Whether the scheduler reads [`View::fragment_ends`], whose cost is proportional to the unassigned
+    /// data.
     fn reads_fragment_ends(&self) -> bool {
         false
     }
 
-    /// What the conformance tests expect beyond the rules for every scheduler.
+    /// Claims that the conformance tests verify in addition to the rules for every scheduler.
     #[cfg(test)]
     fn claims(&self) -> conformance::Claims {
         conformance::Claims::default()

@@ -4,11 +4,11 @@ use super::common::{chunks, free_chunks, known_delay, known_round_trip};
 use super::delivery_slots::{self, Slots};
 use super::{Decision, PathView, Schedule, View};
 
-/// A path that opens takes the first chunk of the send buffer that no other path could deliver sooner. With
-/// its arrival time A, another path j delivers by then its free window, if D_j <= A, and one window more for
-/// each round trip R_j after that. Keeps no state between decisions.
+/// A path that opens takes the first chunk of the send buffer that no other path could deliver sooner.
+/// Until its arrival time A, another path j delivers its free window, if D_j <= A, and one more window
+/// for each round trip R_j after that. Keeps no state between decisions.
 ///
-/// If two full paths would deliver at the same moment, the path that is deciding takes the chunk.
+/// If two full paths would deliver at the same time, the deciding path takes the chunk.
 #[derive(Clone, Debug, Default)]
 pub struct Ods;
 
@@ -47,7 +47,7 @@ mod tests {
     use super::super::conformance::{CHUNK, path_view, view};
     use super::*;
 
-    /// 10 chunks, 10 ms forward delay and 20 ms round trip, beside 95 ms forward delay.
+    /// 10 chunks, 10 ms forward delay and 20 ms round trip, and a path with 95 ms forward delay.
     fn unequal() -> [PathView; 2] {
         let slow = PathView {
             forward_delay: Some(Duration::from_millis(95)),

@@ -5,18 +5,18 @@ use ropewalk_base::PathId;
 use super::PathView;
 use super::min_rtt::round_trip;
 
-/// Size of a small window, in chunks: a loss in it is found only by a timeout.
+/// Size of a small window, in chunks: a loss in it is detected only by a timeout.
 const SMALL_WINDOW: u64 = 4;
-/// Factor by which the round trips must differ for a duplicate to pay.
+/// Minimum ratio of the round trips for which a duplicate is worthwhile.
 const FASTER: u64 = 4;
 
-/// What the engine does while the receive window is closed, with any scheduler. Default: neither.
+/// The engine's measures while the receive window is closed, with any scheduler. Default: neither.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct BlockingMitigation {
-    /// The oldest unacknowledged data is sent again on the fast path ([`resend_on`]). That costs a duplicate
-    /// and frees the window up to a round trip of the slow path sooner.
+    /// The oldest unacknowledged data is retransmitted on the fast path ([`resend_on`]). This costs a
+    /// duplicate and frees the window up to a round trip of the slow path sooner.
     pub opportunistic: bool,
-    /// The path that holds this data has its window halved ([`Penalty`](crate::window::Penalty)).
+    /// The window of the path that holds this data is halved ([`Penalty`](crate::window::Penalty)).
     pub penalise: bool,
 }
 
@@ -28,9 +28,9 @@ impl BlockingMitigation {
     }
 }
 
-/// The path on which to resend the oldest data, if it is outstanding only on `holder` and keeps the receive
-/// window closed. That is the open path f with the least round trip, if `4 R_f < R_holder` or if the holder's
-/// window is small.
+/// The path on which to resend the oldest data, if it is outstanding only on `holder` and keeps the
+/// receive window closed. That is the open path f with the lowest round trip, if `4 R_f < R_holder` or if
+/// the holder's window is small.
 pub fn resend_on(paths: &[PathView], holder: PathId, chunk_bytes: u64) -> Option<PathId> {
     let slow = paths.iter().find(|p| p.id == holder)?;
     let open = paths.iter().filter(|p| p.is_open() && p.id != holder);

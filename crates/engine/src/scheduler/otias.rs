@@ -4,21 +4,21 @@ use super::common::{chunks, free_chunks, known_round_trip};
 use super::path_queues::Queues;
 use super::{Decision, PathView, Reason, Schedule, SentReport, View};
 
-/// How the wait behind a path's queue is counted in round trips.
+/// Conversion of a path's queue to round trips of waiting.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum OtiasForm {
     /// The round in which the chunk is sent: `ceil((n + 1) / w)`.
     #[default]
     Ceil,
-    /// Whole windows before it, `floor(n / w)`: one round less whenever the chunk must wait.
+    /// The number of full windows before it, `floor(n / w)`: one round less whenever the chunk must wait.
     Floor,
-    /// `n / w` as a real number: windows are sent evenly over the round trip instead of at once.
+    /// `n / w` as a real number: windows are sent evenly over the round trip instead of in one burst.
     Real,
 }
 
-/// Queues each chunk on the path that delivers it soonest, even if that path is full, where it stays. If n
-/// chunks before it do not fit into the window, the chunk waits for the number of round trips of the chosen
-/// form. The delivery then takes half a round trip.
+/// Queues each chunk on the path that delivers it soonest, even if that path is full, where it stays. If
+/// n chunks before it do not fit into the window, the chunk waits for the number of round trips of the
+/// chosen form. The delivery then takes half a round trip.
 #[derive(Clone, Debug, Default)]
 pub struct Otias {
     form: OtiasForm,
@@ -26,13 +26,13 @@ pub struct Otias {
 }
 
 impl Otias {
-    /// With the given form.
+    /// Creates the scheduler with this form.
     pub fn new(form: OtiasForm) -> Self {
         Self { form, queues: Queues::default() }
     }
 }
 
-/// When the next chunk would arrive on a path behind `queued` others, nanoseconds from now.
+/// When the next chunk would arrive on a path behind `queued` other chunks, nanoseconds from now.
 fn arrival(form: OtiasForm, view: &View<'_>, path: &PathView, queued: u64) -> f64 {
     let round_trip = known_round_trip(view, path).as_nanos() as f64;
     let available = free_chunks(view, path);

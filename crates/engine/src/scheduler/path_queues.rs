@@ -1,14 +1,14 @@
 //! Chunks queued on full paths: shared by `bas`, `otias` and `linux`.
 //!
-//! These three schedulers assign each chunk to a path when it comes within the receive window, and it stays
-//! there. The engine assigns a chunk only when it can be sent, so the queues are kept here. Every chunk of
-//! the unassigned queue that may be sent has a *ticket*, in the order of the queue, and each path has a list
-//! of the tickets that it is to carry. A path next sends its first ticket. The position of that chunk is the
-//! number of smaller tickets on all lists. A full path keeps its tickets, and the chunks that others take
-//! meanwhile come from behind them.
+//! These three schedulers assign each chunk to a path when it comes within the receive window, and it
+//! stays there. The engine assigns a chunk only when it can be sent, so the queues are kept here. Every
+//! chunk of the unassigned queue that may be sent has a *ticket*, in the order of the queue, and each
+//! path has a list of its tickets. A path next sends its first ticket. The position of that chunk is the
+//! number of smaller tickets on all lists. A full path keeps its tickets, and the chunks that other paths
+//! take in the meantime come from beyond them.
 //!
-//! Chunks leave their list unsent only where keeping them would stop the transfer. All chunks are
-//! reassigned when a path fails or loses its window, and after a loss.
+//! Chunks leave their list unsent only if keeping them would stop the transfer. All chunks are reassigned
+//! when a path fails or loses its window, and after a loss.
 
 use std::collections::VecDeque;
 
@@ -50,7 +50,7 @@ impl Queues {
         Self { spare_standbys: true, ..Self::default() }
     }
 
-    /// Chunks also stay on their lists after a loss, as data in the send queue of a subflow does.
+    /// Chunks also stay on their lists after a loss, like data in the send queue of a subflow.
     pub fn keeping_after_loss(self) -> Self {
         Self { keep_after_loss: true, ..self }
     }
@@ -66,7 +66,7 @@ impl Queues {
         self.total
     }
 
-    /// What is queued on a path behind its first chunk.
+    /// The chunk queued on a path after its first one.
     pub fn behind(&self, path: PathId) -> Behind {
         let Some(lane) = self.lanes.get(path.index()) else { return Behind::Nothing };
         match (lane.front(), lane.get(1)) {
@@ -87,7 +87,7 @@ impl Queues {
         (path.in_flight.saturating_add(queued), path.id.0)
     }
 
-    /// The path with the least `score` among those that may carry the next chunk to be queued.
+    /// The path with the lowest `score` among those that may carry the next chunk to be queued.
     pub fn least<'a>(
         &self,
         view: &'a View<'_>,
@@ -100,8 +100,8 @@ impl Queues {
         self.members(view).min_by(order)
     }
 
-    /// Queues all chunks that may be sent, each on the path that `place` returns, until it returns none. Then
-    /// the open path whose chunk is first in the queue sends it.
+    /// Queues all chunks that may be sent, each on the path that `place` returns, until it returns
+    /// `None`. Then the open path whose chunk is first in the queue sends it.
     pub fn decide(
         &mut self,
         view: &View<'_>,
@@ -190,7 +190,7 @@ mod tests {
     use super::super::conformance::{CHUNK, path_view, view};
     use super::*;
 
-    /// Assigns chunks in the order of `deal`, then none.
+    /// Assigns chunks in the order of `deal`, then returns `None`.
     fn ask(queues: &mut Queues, view: &View<'_>, deal: &[u8]) -> Decision {
         let mut left = deal.iter();
         let decision = queues

@@ -4,9 +4,9 @@ use super::delivery_slots::{self, Slots};
 use super::westwood::Westwood;
 use super::{Decision, PathView, Schedule, View};
 
-/// Assigns each chunk to the path with the least index: its own bytes, plus those outstanding or queued on
-/// the path before it, over the Westwood estimate of the path's bandwidth. Delays do not matter. The index is
-/// computed again whenever a path may send.
+/// Assigns each chunk to the path with the lowest index: the chunk's bytes, plus those outstanding or
+/// queued on the path before it, divided by the Westwood estimate of the path's bandwidth. Delays do not
+/// matter. The index is computed again whenever a path may send.
 #[derive(Clone, Debug, Default)]
 pub struct ReceptionIndex {
     westwood: Westwood,

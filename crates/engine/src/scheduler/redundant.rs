@@ -8,13 +8,13 @@ use super::{Decision, PathSet, PathView, Reason, Schedule, SentReport, View};
 /// One copy, in the unit of `wanted` and `owed`.
 const ONE: u32 = 1 << 10;
 
-/// Copies of each chunk on as many of the open paths, the least round trip first.
+/// Sends copies of each chunk on this number of open paths, the lowest round trips first.
 ///
 /// With 2.5 copies, chunks get two and three copies in turn. A chunk does not wait for a full path but gets
 /// fewer copies; otherwise no path could be faster than the slowest one.
 #[derive(Clone, Debug)]
 pub struct Redundant {
-    /// Copies wanted per chunk, in 1/1024.
+    /// Number of copies per chunk, in 1/1024.
     wanted: u32,
     /// The fraction of a copy that previous chunks should have had and did not get, below `ONE`.
     owed: u32,
@@ -23,8 +23,8 @@ pub struct Redundant {
 }
 
 impl Redundant {
-    /// `copies` of each chunk, from 1 (bundle) to the number of paths (duplicate everything; infinity does
-    /// the same). Values outside are clamped, and NaN counts as 1.
+    /// Creates the scheduler with `copies` of each chunk, from 1 (bundle) to the number of paths (duplicate
+    /// everything; infinity has the same effect). Values outside are clamped, and NaN counts as 1.
     pub fn new(copies: f64) -> Self {
         let most = PathId::LIMIT as f64;
         // `max` returns the other operand for NaN.

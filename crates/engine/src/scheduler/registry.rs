@@ -113,7 +113,7 @@ schedulers! {
     RoundRobin = "round-robin", |options| RoundRobin::new(options.quota);
     /// Deficit round robin by configured or measured shares.
     Weighted = "weighted", |options| Weighted::new(options.weights);
-    /// Least round trip first.
+    /// Lowest round trip first.
     MinRtt = "min-rtt", |_| MinRtt;
     /// Delay-aware: data arrives in order, Kuhn et al. (2014).
     Daps = "daps", |options| Daps::new(options.daps);
@@ -123,7 +123,7 @@ schedulers! {
     Redundant = "redundant", |options| Redundant::new(options.copies);
     /// Strict priority by cost.
     Backup = "backup", |_| Backup;
-    /// Least outstanding over bandwidth, Casetti and Gaiotto (2004).
+    /// Smallest ratio of outstanding data to bandwidth, Casetti and Gaiotto (2004).
     Bas = "bas", |options| Bas::new(options.bas_with_delay);
     /// The same, computed for each decision, Fiore et al. (2007).
     ReceptionIndex = "reception-index", |_| ReceptionIndex::default();
@@ -133,9 +133,9 @@ schedulers! {
     Otias = "otias", |options| Otias::new(options.otias_form);
     /// Shortest transfer time first, with the growth of windows, Hurtig et al. (2018).
     Sttf = "sttf", |_| Sttf;
-    /// Least round trip, unless it would block, Ferlin et al. (2016).
+    /// Lowest round trip, unless it would block, Ferlin et al. (2016).
     Blest = "blest", |options| Blest::new(options.blest);
-    /// Earliest completion first: least round trip, unless waiting is quicker, Lim et al. (2017).
+    /// Earliest completion first: lowest round trip, unless waiting is faster, Lim et al. (2017).
     Ecf = "ecf", |options| Ecf::new(options.ecf_beta);
     /// Slide together: slow paths send a tuned gap ahead, Shi et al. (2018).
     Stms = "stms", |options| Stms::new(options.stms);
@@ -161,18 +161,18 @@ macro_rules! options {
 }
 
 options! {
-    /// `round-robin`: how much a path sends in its turn. Default [`Quota::Window`].
+    /// `round-robin`: the amount that a path sends in its turn. Default [`Quota::Window`].
     quota: Quota = Quota::default();
-    /// `weighted`: what the shares are proportional to. Default [`WeightSource::Configured`].
+    /// `weighted`: the basis of the shares. Default [`WeightSource::Configured`].
     weights: WeightSource = WeightSource::default();
     /// `redundant`: copies of each chunk, from 1 to the number of paths; fractions mix. Default infinity:
     /// a copy on every path.
     copies: f64 = f64::INFINITY;
     /// `daps` and `daps-lcm`.
     daps: DapsOptions = DapsOptions::default();
-    /// `bas`: whether the forward delay counts. Default no, as published.
+    /// `bas`: whether the forward delay is included. Default no, as published.
     bas_with_delay: bool = false;
-    /// `otias`: how the wait behind a queue is counted. Default [`OtiasForm::Ceil`].
+    /// `otias`: the conversion of a queue to a wait. Default [`OtiasForm::Ceil`].
     otias_form: OtiasForm = OtiasForm::default();
     /// `blest`.
     blest: BlestOptions = BlestOptions::default();

@@ -19,7 +19,7 @@ pub enum RetransmissionPolicy {
     LossRate,
     /// Any path that has room now.
     Asap,
-    /// The path that delivers the chunk soonest, because all data behind the gap waits for it.
+    /// The path that delivers the chunk soonest, because all data after the gap waits for it.
     Fastest,
 }
 
@@ -39,15 +39,15 @@ impl RetransmissionPolicy {
         Self::ALL.iter().find(|(known, _)| *known == name).map(|(_, policy)| *policy)
     }
 
-    /// The path for the lost chunk of `view.occasion`. Ties are broken at random. The path is usable but not
-    /// always open: a fast retransmission may exceed the window by one packet, any other waits for space.
-    /// Failed paths are skipped; if the policy finds none, any usable path is taken. None if no path is
-    /// usable.
+    /// The path for the lost chunk of `view.occasion`. Ties are broken at random. The path is usable but
+    /// not always open: a fast retransmission may exceed the window by one packet, any other waits for
+    /// space. Failed paths are skipped; if the policy finds none, any usable path is taken. `None` if no
+    /// path is usable.
     pub fn choose(self, view: &View<'_>, rng: &mut Rng) -> Option<PathId> {
         self.pick(view, rng, |p| p.usable)
     }
 
-    /// As [`choose`](Self::choose), but among the paths that are open now, for a chunk that may not exceed
+    /// Like [`choose`](Self::choose), but among the paths that are open now, for a chunk that may not exceed
     /// the window. `Same` waits for its path while that is usable, and `Fastest` for the path that delivers
     /// soonest including its wait.
     pub fn choose_open(self, view: &View<'_>, rng: &mut Rng) -> Option<PathId> {
@@ -98,7 +98,7 @@ impl RetransmissionPolicy {
 }
 
 /// When a chunk would arrive on a path that is full now. Acknowledgements free one window per round trip.
-/// None if the path is open, or if nothing is in flight whose acknowledgement would open it.
+/// `None` if the path is open, or if nothing is in flight whose acknowledgement would open it.
 fn arrival_after_wait(path: &PathView) -> Option<Duration> {
     if !path.usable || path.is_open() || path.window == 0 || path.in_flight == 0 {
         return None;
@@ -124,7 +124,7 @@ mod tests {
         View { occasion: DecisionKind::Retransmission { lost_on: PathId(lost_on) }, ..view(paths) }
     }
 
-    /// Path 0 is full, 1 has the largest threshold, 2 the largest window, 3 the least loss.
+    /// Path 0 is full, 1 has the largest threshold, 2 the largest window, 3 the lowest loss.
     fn four() -> [PathView; 4] {
         let path = |id, cwnd, ssthresh, loss, in_flight| PathView {
             cwnd,

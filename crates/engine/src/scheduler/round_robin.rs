@@ -2,17 +2,17 @@
 
 use super::{Decision, Reason, Schedule, SentReport, View};
 
-/// How much a path gets when its turn comes.
+/// The amount that a path sends in its turn.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Quota {
     /// One packet.
     Packet,
-    /// As much as its window permits; then the next path. This is what CMT-SCTP stacks do.
+    /// Up to the limit of its window, as in CMT-SCTP stacks.
     #[default]
     Window,
 }
 
-/// Round robin that considers nothing but the windows.
+/// Round robin that considers only the windows.
 #[derive(Clone, Debug, Default)]
 pub struct RoundRobin {
     quota: Quota,
@@ -23,7 +23,7 @@ pub struct RoundRobin {
 }
 
 impl RoundRobin {
-    /// Round robin with the given quota.
+    /// Creates the scheduler with the given quota.
     pub const fn new(quota: Quota) -> Self {
         Self { quota, turn: 0, used: false }
     }

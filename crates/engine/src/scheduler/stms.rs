@@ -8,7 +8,7 @@ use super::common::{belongs_to_others, chunks, counts, known_delay, known_round_
 use super::daps::oldest_first;
 use super::{Decision, PathView, Reason, Schedule, SentReport, View};
 
-/// The most transmissions per path whose arrival is tracked.
+/// Maximum number of transmissions per path whose arrival is tracked.
 const OUTSTANDING: usize = 4096;
 
 /// Options of `stms`.
@@ -61,7 +61,7 @@ pub struct Stms {
 }
 
 impl Stms {
-    /// With the given options.
+    /// Creates the scheduler with these options.
     pub fn new(options: StmsOptions) -> Self {
         Self { options, ..Self::default() }
     }
@@ -92,7 +92,7 @@ impl Stms {
         }
     }
 
-    /// How far behind the head `path` sends, in chunks.
+    /// Distance from the head at which `path` sends, in chunks.
     fn gap(&mut self, view: &View<'_>, path: &PathView) -> u64 {
         let delay = known_delay(view, path);
         let faster = || view.paths.iter().filter(|p| counts(p) && known_delay(view, p) < delay);
@@ -103,7 +103,7 @@ impl Stms {
         };
         let computed: f64 = faster().map(carried).sum();
         let windows: u64 = faster().map(|p| chunks(view, p.window)).sum();
-        // The correction keeps the gap at the head or behind it, and at most twice the computed gap or one
+        // The correction keeps the gap at the head or beyond it, and at most at twice the computed gap or one
         // window further.
         let correction = &mut self.tracks[path.id.index()].correction;
         *correction = correction.max(-computed).min(computed.max(windows as f64));
@@ -162,7 +162,7 @@ mod tests {
     use super::super::conformance::{CHUNK, path_view, view};
     use super::*;
 
-    /// 10 chunks per 20 ms, 10 ms forward delay, full; beside 50 ms forward delay.
+    /// A full path with 10 chunks per 20 ms and 10 ms forward delay, and one with 50 ms forward delay.
     fn unequal() -> [PathView; 2] {
         let slow = PathView { forward_delay: Some(Duration::from_millis(50)), ..path_view(1) };
         [PathView { in_flight: 10 * CHUNK, ..path_view(0) }, slow]

@@ -4,13 +4,13 @@ use super::common::{chunks, free_chunks, known_round_trip};
 use super::delivery_slots::{self, Slots};
 use super::{Decision, PathView, Schedule, View};
 
-/// Rounds that a prediction looks ahead at most.
+/// Maximum number of rounds that a prediction covers.
 const ROUNDS: u64 = 1 << 20;
 
-/// Assigns each chunk to the path that delivers it soonest behind all data queued there, including the growth
-/// of the window: it doubles up to the slow-start threshold and then grows by one chunk per round. A full
-/// round takes the last measured round trip, the round in which the chunk itself arrives half of it. Queued
-/// and unsent data is reassigned at every acknowledgement.
+/// Assigns each chunk to the path that delivers it soonest behind all data queued there, including the
+/// growth of the window, which doubles up to the slow-start threshold and then grows by one chunk per
+/// round. A full round takes the last measured round trip, and the round in which the chunk itself
+/// arrives half of it. Queued and unsent data is reassigned at every acknowledgement.
 #[derive(Clone, Debug, Default)]
 pub struct Sttf;
 
@@ -35,7 +35,7 @@ impl Outlook {
     }
 
     /// Chunks sent in the rounds 0 to `rounds`. Round 0 sends the free window; each later round sends a
-    /// whole, grown window.
+    /// full, grown window.
     fn leave_within(&self, rounds: u64) -> u64 {
         let (mut sum, mut window, mut left) = (self.free, self.window, rounds.min(ROUNDS));
         // At most 64 doublings reach the threshold.

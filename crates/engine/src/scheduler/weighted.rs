@@ -1,21 +1,21 @@
-//! `weighted`: deficit round robin by a configured share or by the measured rate, as bonding tools do.
+//! `weighted`: deficit round robin by a configured share or by the measured rate, like bonding tools.
 
 use super::{Decision, PathView, Reason, Schedule, SentReport, View};
 
-/// What a path's share is proportional to.
+/// Basis of a path's share.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum WeightSource {
     /// The configured weight. For links whose rates are known and steady.
     #[default]
     Configured,
-    /// The measured delivery rate; a path without one counts as the mean of the others. The shares follow the
-    /// links, but a path that gets little data can show only a low rate.
+    /// The measured delivery rate. A path without one counts as the mean of the others. The shares follow
+    /// the links, but a path that gets little data can show only a low rate.
     MeasuredRate,
 }
 
 /// The sum of all shares.
 const WHOLE: f64 = 65_536.0;
-/// Most bytes that a full path is owed, so that an old deficit does not become a burst.
+/// Maximum number of bytes owed to a full path, so that an old deficit does not become a burst.
 const DEBT_LIMIT: i64 = 65_536 * 128 * 1024;
 
 /// Account of one path.
@@ -23,7 +23,7 @@ const DEBT_LIMIT: i64 = 65_536 * 128 * 1024;
 struct Account {
     /// Bytes owed to the path, in units of 1 / `WHOLE` bytes. Negative if it got more than its share.
     deficit: i64,
-    /// Its share of the whole, as of the last decision.
+    /// Its share of the total, as of the last decision.
     share: i64,
 }
 
@@ -36,7 +36,7 @@ pub struct Weighted {
 }
 
 impl Weighted {
-    /// Shares from the given source.
+    /// Creates the scheduler with shares from the given source.
     pub const fn new(source: WeightSource) -> Self {
         Self { source, accounts: Vec::new() }
     }
@@ -72,7 +72,7 @@ impl Weighted {
     }
 }
 
-/// Mean of the measured rates in bit/s; 1 if there are none, so that all paths are equal.
+/// Mean of the measured rates in bit/s, or 1 without any, so that all paths are equal.
 fn mean_rate(view: &View<'_>) -> f64 {
     let measured = || view.paths.iter().filter(|p| p.usable).filter_map(|p| p.rate);
     let count = measured().count();
@@ -179,7 +179,7 @@ mod tests {
         closed[0].in_flight = closed[0].window;
         let mut scheduler = Weighted::default();
         assert_eq!(shares(&mut scheduler, &closed, 10_000), [0, 10_000], "nobody waits");
-        // 128 KiB are owed at most, and the other path owes as much.
+        // At most 128 KiB are owed, and the other path is owed as much.
         let got = shares(&mut scheduler, &paths, 1000);
         assert!((620..640).contains(&got[0]), "{got:?}");
     }

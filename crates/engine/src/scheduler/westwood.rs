@@ -8,15 +8,16 @@ use super::{PathView, View};
 
 /// Weight of a new sample.
 const GAIN: f64 = 1.0 / 8.0;
-/// Least length of an interval, which is otherwise a smoothed round trip: shorter ones would count bursts.
+/// Minimum length of an interval, which is otherwise a smoothed round trip: shorter ones would count
+/// bursts.
 const SHORTEST: Duration = Duration::from_millis(20);
 
 /// State of one path.
 #[derive(Clone, Copy, Debug, Default)]
 struct Filter {
-    /// Bytes per nanosecond; none before the first whole interval.
+    /// Bytes per nanosecond, `None` before the first full interval.
     estimate: Option<f64>,
-    /// Start of the interval, and the bytes delivered by then; none before the first view.
+    /// Start of the interval, and the bytes delivered by then; `None` before the first view.
     began: Option<(Time, u64)>,
     /// Whether the window was full at some time in the interval.
     full: bool,
@@ -42,7 +43,7 @@ impl Westwood {
         }
     }
 
-    /// Bytes per nanosecond, more than 0; before the first interval a window per round trip.
+    /// Bytes per nanosecond, always positive. Before the first interval, one window per round trip.
     pub fn rate(&self, view: &View<'_>, path: &PathView) -> f64 {
         self.estimate(path.id).unwrap_or_else(|| {
             path.window.max(1) as f64 / known_round_trip(view, path).as_nanos().max(1) as f64

@@ -10,17 +10,17 @@ pub enum ErrorCause {
     InvalidStream(StreamId),
     /// Missing Mandatory Parameter (2): the types.
     MissingParameters(Vec<u16>),
-    /// Stale Cookie (3): by how many microseconds.
+    /// Stale Cookie (3): its staleness in microseconds.
     StaleCookie(u32),
     /// Out of resource (4).
     OutOfResource,
     /// Unresolvable Address (5): the parameter.
     UnresolvableAddress(Bytes),
-    /// Unrecognized Chunk Type (6): the whole chunk.
+    /// Unrecognized Chunk Type (6): the complete chunk.
     UnrecognisedChunk(Bytes),
     /// Invalid Mandatory Parameter (7).
     InvalidParameter,
-    /// Unrecognized Parameters of an INIT ACK (8), whole.
+    /// Unrecognized Parameters of an INIT ACK (8), complete with headers.
     UnrecognisedParameters(Bytes),
     /// No User Data (9): the TSN of the DATA chunk.
     NoUserData(Serial32),
@@ -71,7 +71,7 @@ pub enum AbortCause {
 }
 
 impl AbortCause {
-    /// Its code (RFC 9260, 3.3.10); 0 if it has none.
+    /// Cause code (RFC 9260, 3.3.10), 0 without one.
     pub const fn code(self) -> u16 {
         match self {
             Self::OutOfResource => 4,
@@ -103,7 +103,7 @@ impl core::fmt::Display for AbortCause {
     }
 }
 
-/// Most bytes of unrecognized data that a report contains, to keep it small.
+/// Maximum number of bytes of unrecognized data in a report, to keep it small.
 pub(super) const REPORT_LIMIT: usize = 128;
 
 impl ErrorCause {

@@ -26,11 +26,11 @@ impl DataFlags {
     pub const BEGIN: Self = Self(2);
     /// U: unordered.
     pub const UNORDERED: Self = Self(4);
-    /// I: acknowledge at once (RFC 7053).
+    /// I: acknowledge immediately (RFC 7053).
     pub const IMMEDIATE: Self = Self(8);
     /// B and E: a message in one chunk.
     pub const WHOLE: Self = Self(3);
-    /// The chunk is I-DATA (RFC 8260, 2.1). Not a flag on the wire, where I-DATA has a chunk type of its own.
+    /// The chunk is I-DATA (RFC 8260, 2.1). Not a flag on the wire, where I-DATA has its own chunk type.
     pub const INTERLEAVED: Self = Self(0x80);
     /// The flags on the wire.
     const ON_THE_WIRE: u8 = 15;
@@ -75,10 +75,10 @@ pub struct Data {
     pub tsn: Serial32,
     /// Stream.
     pub stream: StreamId,
-    /// Stream sequence number; of I-DATA the lower half of the message identifier.
+    /// Stream sequence number. For I-DATA, the lower half of the message identifier.
     pub ssn: Serial16,
-    /// Payload protocol identifier; of I-DATA that is not the first fragment of its message, the fragment
-    /// sequence number.
+    /// Payload protocol identifier. For I-DATA that is not the first fragment of its message, the
+    /// fragment sequence number.
     pub ppid: u32,
     /// U, B, E, I.
     pub flags: DataFlags,
@@ -135,7 +135,7 @@ impl Data {
     /// Length of the chunk, padding included, bytes.
     #[inline]
     pub fn wire_len(&self) -> u32 {
-        // One bit says whether there are 4 bytes more, so this takes no branch.
+        // Branch-free: one bit determines whether there are 4 more bytes.
         let more = (self.flags.0 & DataFlags::INTERLEAVED.0) >> 5;
         Self::wire_len_of(self.payload.len()) + u32::from(more)
     }
@@ -158,7 +158,8 @@ impl Data {
         if self.flags.has(DataFlags::BEGIN) { 0 } else { self.ppid }
     }
 
-    /// Makes this I-DATA of the message `message`. `fragment`: its number in the message; not used for the first one.
+    /// Turns this into I-DATA of the message `message`. `fragment`: its number in the message; not used
+    /// for the first one.
     #[inline]
     pub(crate) const fn interleave(&mut self, message: Serial32, fragment: u32) {
         self.flags = self.flags.and(DataFlags::INTERLEAVED);
@@ -168,15 +169,16 @@ impl Data {
         }
     }
 
-    /// Whether this is an unordered unfragmented message, which is delivered on arrival, whatever is missing
-    /// before it.
+    /// Whether this is an unordered unfragmented message, which is delivered on arrival even if earlier
+    /// TSNs are missing.
     #[inline]
     pub const fn is_unordered_unfragmented(&self) -> bool {
         self.flags.has(DataFlags::WHOLE.and(DataFlags::UNORDERED))
     }
 
-    /// Whether this is a datagram: an unordered unfragmented message on stream 0 without a payload protocol identifier.
-    /// RFC 9260, 3.3.1: the SSN of an unordered chunk is ignored. I-DATA is none, because it has a message identifier.
+    /// Whether this is a datagram: an unordered unfragmented message on stream 0 without a payload
+    /// protocol identifier. RFC 9260, 3.3.1: the SSN of an unordered chunk is ignored. I-DATA never is a
+    /// datagram, because it has a message identifier.
     #[inline]
     pub const fn is_datagram(&self) -> bool {
         self.is_unordered_unfragmented()
@@ -251,7 +253,7 @@ impl HeartbeatInfo {
         bytes.into()
     }
 
-    /// Parses returned information; none if it cannot be ours.
+    /// Parses returned information, `None` if it cannot be ours.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         let (nonce, rest) = bytes.split_first_chunk::<8>()?;
         let (sent, rest) = rest.split_first_chunk::<8>()?;
@@ -264,7 +266,7 @@ impl HeartbeatInfo {
     }
 }
 
-/// Timestamp beside DATA: the sender's clock (Sarwar et al., 2013, `T_s`).
+/// Timestamp that accompanies DATA: the sender's clock (Sarwar et al., 2013, `T_s`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DelayStamp {
     /// Sender's clock, nanoseconds.
@@ -286,13 +288,13 @@ impl DelayEcho {
 /// The packet that a [`DelayEcho`] is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Echoed {
-    /// The one with this [`DelayStamp`].
+    /// The packet with this [`DelayStamp`].
     Time(u64),
-    /// The one whose first DATA chunk had this TSN. The sender knows when it sent it on this path.
+    /// The packet whose first DATA chunk had this TSN. The sender knows when it sent it on this path.
     Tsn(Serial32),
 }
 
-/// Timestamps beside a SACK (Sarwar et al., 2013, `T_r` and `T_e`) of an acknowledged packet.
+/// Timestamps that accompany a SACK (Sarwar et al., 2013, `T_r` and `T_e`), of an acknowledged packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DelayEcho {
     /// The path on which the packet with DATA arrived.
@@ -342,7 +344,7 @@ pub enum Chunk {
     },
     /// A chunk of an extension.
     Extension(Box<ExtensionChunk>),
-    /// A chunk of an unknown type that is to be reported, whole, header included.
+    /// A chunk of an unknown type that is to be reported, complete with its header.
     Unknown(Bytes),
 }
 

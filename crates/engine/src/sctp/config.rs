@@ -32,7 +32,7 @@ pub enum WindowUnit {
     /// In bytes of chunks.
     #[default]
     Bytes,
-    /// In whole packets of the largest size, as ns-2 does: `floor(buffer / packet)`.
+    /// In packets of the largest size, as in ns-2: `floor(buffer / packet)`.
     Packets,
 }
 
@@ -43,10 +43,10 @@ pub enum WindowCheck {
     /// buffer that the peer advertised. Data far ahead cannot use up the room of skipped data.
     #[default]
     Span,
-    /// `rwnd - sum of unack_i` (Kuhn et al., 2014, Eq 1): data in flight, data held by the peer and the new
-    /// data must fit into the buffer, wherever they lie in the stream. A scheduler that sends far ahead can
-    /// fill the buffer with data that waits for chunks not sent yet. Then one chunk per round trip gets
-    /// through. For reproducing papers; real stacks should use the span rule.
+    /// `rwnd - sum of unack_i` (Kuhn et al., 2014, Eq 1): data in flight, data held by the peer and the
+    /// new data must fit into the buffer, regardless of their position in the stream. A scheduler that
+    /// sends far ahead can fill the buffer with data that waits for chunks not sent yet. Then only one
+    /// chunk per round trip gets through. For reproducing papers; real stacks should use the span rule.
     Unacknowledged,
 }
 
@@ -57,12 +57,12 @@ pub enum Negotiation {
     /// in a simulation.
     #[default]
     Assumed,
-    /// These extensions are listed, and those that the peer lists as well are used. For real peers. Costs 4
+    /// These extensions are listed, and those that the peer also lists are used. For real peers. Costs 4
     /// bytes plus one per extension in INIT and INIT ACK.
     Listed(Extensions),
 }
 
-/// The extensions that address reconfiguration lists beside AUTH.
+/// The extensions that address reconfiguration lists in addition to AUTH.
 const ADDRESS_RECONFIGURATION: Extensions = Extensions::ASCONF.and(Extensions::ASCONF_ACK);
 
 /// All options of one endpoint of an association.
@@ -70,87 +70,97 @@ const ADDRESS_RECONFIGURATION: Extensions = Extensions::ASCONF.and(Extensions::A
 pub struct Config {
     /// The paths, in the order of their identifiers; not empty.
     pub paths: Vec<PathConfig>,
-    /// Own addresses to list in INIT and INIT ACK. None: a placeholder per path, for simulations, which have
-    /// no addresses. Empty: the peer uses only the source address.
+    /// Own addresses to list in INIT and INIT ACK. `None`: a placeholder per path, for simulations, which
+    /// have no addresses. Empty: the peer uses only the source address.
     pub addresses: Option<Vec<IpAddr>>,
     /// The extensions of RFC 9260 to announce.
     pub negotiation: Negotiation,
-    /// Range of path MTU discovery (RFC 8899); none: every path carries packets of its configured MTU. Costs
-    /// a few packets per path, and chunks of the smallest path's size.
+    /// Range of path MTU discovery (RFC 8899). Costs a few packets per path, and chunks of the smallest
+    /// path's size. `None`: every path carries packets of its configured MTU.
     pub mtu_discovery: Option<MtuRange>,
     /// Explicit congestion notification, if the peer supports it: queues that mark packets instead of
     /// dropping them save retransmissions. Costs 8 bytes in SACKs after a mark, and 4 in INIT and INIT ACK to
     /// real peers.
     pub ecn: bool,
-    /// Whether both ends count marked data instead of echoing marks, if both offer it (accurate ECN, an extension of this
-    /// project). Needs `ecn`, and scalable congestion control needs it. Costs 12 bytes per SACK and path with marks.
+    /// Whether both ends count marked data instead of echoing marks, if both offer it (accurate ECN, an
+    /// extension of this project). Requires `ecn`; scalable congestion control requires this option.
+    /// Costs 12 bytes per SACK and path with marks.
     pub accurate_ecn: bool,
     /// Headers below SCTP, bytes: 20 for IPv4.
     pub lower_header: u32,
-    /// How packets are laid out on the wire. Both ends must agree.
+    /// The layout of packets on the wire. Both ends must agree.
     pub packet_form: PacketForm,
     /// Receive buffer, bytes.
     pub receive_buffer: u64,
-    /// Bytes of the receive buffer that the advertised window leaves out (0; at most half of the buffer). A sender that
-    /// fills the window with new data before it sends lost data again finds room for the latter. Without headroom, the data
-    /// with the highest TSNs is dropped then and reported as missing (RFC 9260, 6.2), which some stacks do not expect of
-    /// a receiver: they never send it again. Headroom costs memory, or window.
+    /// Part of the receive buffer that the advertised window excludes, bytes (0; at most half of the buffer).
+    /// A sender may fill the window with new data before it retransmits lost data, which then still finds
+    /// room. Without headroom, the data with the highest TSNs is dropped in this case and reported as
+    /// missing (RFC 9260, 6.2). Some stacks do not expect this of a receiver and never retransmit it.
+    /// Headroom costs memory, or window.
     pub window_headroom: u32,
     /// Unit of the receive window.
     pub window_unit: WindowUnit,
     /// How new data is checked against the peer's receive window.
     pub window_check: WindowCheck,
-    /// Send buffer: most user data that is queued or unacknowledged, bytes.
+    /// Send buffer: maximum user data that is queued or unacknowledged, bytes.
     pub send_buffer: u64,
-    /// Most user data that may be queued unsent: this many bytes, or the sum of all congestion windows if
-    /// that is more. Queued data cannot be overtaken. So applications with urgent messages set this limit,
-    /// and pay with a scheduler that looks less far ahead. None: no limit but `send_buffer`.
+    /// Maximum user data that may be queued unsent: this many bytes, or the sum of all congestion windows
+    /// if that is larger. New messages cannot overtake queued data, so applications with urgent messages
+    /// set this limit. The cost is a shorter look-ahead of the scheduler. `None`: only `send_buffer` limits
+    /// it.
     pub unsent_limit: Option<u64>,
-    /// Room beyond a full send buffer that only messages of streams with little unsent data may use, bytes (0): those of
-    /// which at most a quarter of it is unsent. Without it, a message that is longer than the buffer holds up the messages of
-    /// all other streams until it has been acknowledged, whatever the stream scheduler. Costs memory while it is used.
+    /// Extra room beyond a full send buffer for streams with little unsent data, bytes (0). A stream may
+    /// use it while at most a quarter of it is occupied by unsent data of that stream. Without it, a
+    /// message that is longer than the buffer delays the messages of all other streams until it has been
+    /// acknowledged, whichever stream scheduler is used. Costs memory while it is in use.
     pub stream_reserve: u32,
-    /// Whether messages that are given up are kept until [`Association::take_abandoned`](super::Association::take_abandoned):
-    /// the user has to take them. Otherwise they are only counted.
+    /// Whether abandoned messages are kept until the user takes them with
+    /// [`Association::take_abandoned`](super::Association::take_abandoned). Otherwise they are only
+    /// counted.
     pub reports_abandoned: bool,
-    /// Most bytes of the peer's receive buffer that this end uses: it then sends as to a peer with a buffer of this
-    /// size. None: all of it.
+    /// Maximum number of bytes of the peer's receive buffer that this end uses: it sends as if the peer's
+    /// buffer had this size. `None`: all of it.
     pub peer_buffer_limit: Option<u64>,
     /// Number of streams in each direction.
     pub streams: u16,
-    /// Number of inbound streams, if it is another.
+    /// Number of inbound streams, if it differs.
     pub inbound_streams: Option<u16>,
-    /// Interleave messages of different streams (I-DATA, RFC 8260), if the peer lists it as well. A short message then
-    /// does not wait for a long one whose sending has begun. Costs 4 bytes per chunk, and 2 in INIT and INIT ACK.
+    /// Interleave messages of different streams (I-DATA, RFC 8260), if the peer also lists it. A short
+    /// message then does not wait for a long one that is being sent. Costs 4 bytes per chunk, and 2 in
+    /// INIT and INIT ACK.
     pub interleaving: bool,
-    /// In which order messages of different streams are sent. With `interleaving`, streams switch after each chunk.
+    /// The order in which messages of different streams are sent. With `interleaving`, streams switch
+    /// after each chunk.
     pub stream_scheduler: StreamScheduler,
-    /// Offer stream reconfiguration (RE-CONFIG, RFC 6525), which is used if the peer lists it as well. Costs 1 byte in INIT
-    /// and INIT ACK.
+    /// Offer stream reconfiguration (RE-CONFIG, RFC 6525), which is used if the peer also lists it. Costs
+    /// 1 byte in INIT and INIT ACK.
     pub reconfiguration: bool,
     /// Which requests of the peer to reset or add streams are performed (RFC 6525, 6.3.1).
     pub accepted_requests: AcceptedRequests,
-    /// Most streams in each direction to which requests of the peer may raise their number.
+    /// Maximum number of streams in each direction that requests of the peer may reach.
     pub stream_limit: u16,
-    /// Report data that this end will not drop as non-renegable (NR-SACK, draft-natarajan-tsvwg-sctp-nrsack-08), if the peer
-    /// lists it as well. The sender of the data then frees its send buffer before the data is acknowledged cumulatively,
-    /// which helps a sender whose send buffer limits it. Costs 4 bytes per SACK, and 1 in INIT and INIT ACK. In return, data
-    /// that was reported keeps its room in the receive buffer.
+    /// Report data that this end will not drop as non-renegable (NR-SACK,
+    /// draft-natarajan-tsvwg-sctp-nrsack-08), if the peer also lists it. The sender then frees the data from
+    /// its send buffer before it is acknowledged cumulatively, which helps a sender that is limited by its
+    /// send buffer. Costs 4 bytes per SACK, and 1 in INIT and INIT ACK. In return, reported data keeps its
+    /// room in the receive buffer.
     pub nr_sack: bool,
-    /// Offer authenticated chunks (AUTH, RFC 4895), which are used if the peer offers them as well. Costs 45 bytes in INIT and
-    /// INIT ACK, and 40 or 28 bytes in each packet in which either end requires a code.
+    /// Offer authenticated chunks (AUTH, RFC 4895), which are used if the peer also offers them. Costs 45
+    /// bytes in INIT and INIT ACK, and 40 or 28 bytes in each packet that either end requires to be
+    /// authenticated.
     pub authentication: bool,
-    /// Offer address reconfiguration (ASCONF, RFC 5061), and with it authenticated chunks. It is used if the peer offers it as
-    /// well. Costs 55 bytes in INIT and INIT ACK.
+    /// Offer address reconfiguration (ASCONF, RFC 5061), and with it authenticated chunks. It is used if
+    /// the peer also offers it. Costs 55 bytes in INIT and INIT ACK.
     pub address_reconfiguration: bool,
-    /// Types of chunks that this end accepts in authenticated packets only, beside those of the address reconfiguration (none).
+    /// Chunk types that this end accepts only in authenticated packets, in addition to those of address
+    /// reconfiguration (empty).
     pub authenticated_chunks: ChunkTypes,
     /// Algorithms that are offered for authenticated chunks.
     pub hmacs: HmacList,
-    /// What the user tells the peer's user about the layer above SCTP (RFC 5061, 4.2.6); none: nothing.
+    /// Adaptation layer indication for the peer's user (RFC 5061, 4.2.6). `None`: not sent.
     pub adaptation: Option<u32>,
-    /// Endpoint pair shared keys of authenticated chunks: secrets that the peer has as well (the empty key 0). With the empty key,
-    /// only those who have not seen the handshake cannot forge chunks.
+    /// Endpoint pair shared keys of authenticated chunks: secrets that the peer also has (the empty key
+    /// 0). The empty key protects only against attackers that have not seen the handshake.
     pub shared_keys: SharedKeys,
     /// Options for sending SACKs.
     pub sack: SackOptions,
@@ -163,12 +173,13 @@ pub struct Config {
     pub recovery: LossDetection,
     /// Miss indications before a fast retransmit (3), if they are counted.
     pub fast_retransmit_threshold: u32,
-    /// Max.Burst: most packets sent in response to one event (4); 0: no limit.
+    /// Max.Burst: maximum number of packets sent in response to one event (4); 0: no limit.
     pub max_burst: u32,
-    /// Whether a loss reduces the window in proportion to what is delivered (RFC 6937bis), instead of at once, on paths
-    /// that have a recovery of their own.
+    /// Reduce the window in proportion to delivered data after a loss (RFC 6937bis), instead of
+    /// immediately, on paths with their own recovery state (CMT or RACK) whose congestion control does not
+    /// pace.
     pub prr: bool,
-    /// Pacing; none: data is sent as acknowledgements open the window.
+    /// Pacing. `None`: data is sent as acknowledgements open the window.
     pub pacing: Option<Pacing>,
     /// RTO.Initial, RTO.Min and RTO.Max.
     pub rto: RtoLimits,
@@ -176,46 +187,46 @@ pub struct Config {
     pub failure: FailureLimits,
     /// Association.Max.Retrans (10).
     pub association_max_retrans: u32,
-    /// Whether `association_max_retrans` is multiplied by the number of paths (off). In an outage all paths
-    /// time out, so with one limit for all, a bundle ends the sooner the more paths it has.
+    /// Whether `association_max_retrans` is multiplied by the number of paths (off). In an outage all
+    /// paths time out, so with a common limit an association ends sooner the more paths it has.
     pub max_retrans_per_path: bool,
     /// Max.Init.Retransmits (8).
     pub max_init_retransmits: u32,
     /// HB.interval (30 s).
     pub heartbeat_interval: Duration,
-    /// HB.Max.Burst: most HEARTBEATs per RTO to unconfirmed addresses (1); 0: no limit, so that all paths can
-    /// be used after one round trip.
+    /// HB.Max.Burst: maximum number of HEARTBEATs per RTO to unconfirmed addresses (1); 0: no limit, so
+    /// that all paths can be used after one round trip.
     pub heartbeat_burst: u32,
-    /// Longest interval between probes of a failed path (2 s). RFC 9260, 8.3, probes at its doubled RTO, up
-    /// to a minute, plus HB.interval: a bundle would miss the recovery of a path for as long.
+    /// Maximum interval between probes of a failed path (2 s). RFC 9260, 8.3, probes at its doubled RTO,
+    /// up to a minute, plus HB.interval: the recovery of a path would be detected that late.
     pub probe_interval: Duration,
     /// Valid.Cookie.Life (60 s).
     pub cookie_life: Duration,
     /// Name of the congestion control in [`Congestion::NAMES`] (`rfc9260`); set it with
-    /// [`Config::use_congestion`]. Coupled algorithms keep a bundle from taking more than one flow at a
-    /// shared bottleneck, and cost throughput where there is none.
+    /// [`Config::use_congestion`]. Coupled algorithms keep an association from taking more than one
+    /// flow's share at a shared bottleneck, and cost throughput where paths do not share one.
     pub congestion: &'static str,
-    /// Whose version of the algorithm is used.
+    /// The version of the algorithm.
     pub congestion_flavour: CongestionFlavour,
     /// Variants of single algorithms of congestion control.
     pub congestion_variants: CongestionVariants,
-    /// Initial congestion window, bytes; none: that of the algorithm's standard.
+    /// Initial congestion window, bytes. `None`: that of the algorithm's standard.
     pub initial_window: Option<u64>,
-    /// Initial slow-start threshold, bytes; none: the peer's receive window. RFC 9260, 7.2.1: SHOULD be arbitrarily
-    /// high.
+    /// Initial slow-start threshold, bytes. `None`: the peer's receive window. RFC 9260, 7.2.1: SHOULD be
+    /// arbitrarily high.
     pub initial_ssthresh: Option<u64>,
     /// Minimum slow-start threshold after a loss, in full chunks (4; algorithms of TCP: 2).
     pub min_ssthresh_chunks: u32,
-    /// Most chunks by which one acknowledgement increases the window in slow start (1; algorithms of TCP: 2).
+    /// Maximum window increase per acknowledgement in slow start, in chunks (1; algorithms of TCP: 2).
     pub byte_counting_limit: u32,
-    /// Let windows grow only if they were full.
+    /// Let windows grow only if they were fully used.
     pub growth_when_full_only: bool,
     /// When the windows of idle paths decay.
     pub idle_decay: IdleDecay,
     /// Limit `partial_bytes_acked`, the credit towards the next increase in congestion avoidance, to one
     /// window (RFC 9260, 7.2.2; RFC 4960 lets it accumulate while the window is not full).
     pub partial_bytes_capped: bool,
-    /// Whether congestion windows are rounded down to whole chunks, as throughput models assume.
+    /// Whether congestion windows are rounded down to full chunks, as in throughput models.
     pub window_rounding: WindowRounding,
     /// Source of forward delays.
     pub delay_source: DelaySource,
@@ -228,7 +239,8 @@ pub struct Config {
 }
 
 impl Config {
-    /// The preset's values for `paths` paths and a receive buffer of `receive_buffer` bytes.
+    /// Creates the preset's configuration for `paths` paths and a receive buffer of `receive_buffer`
+    /// bytes.
     ///
     /// # Panics
     /// If `paths` is empty.
@@ -237,7 +249,7 @@ impl Config {
         preset.config(paths, receive_buffer)
     }
 
-    /// Sets the congestion control and the parameters that go with it: `rfc9260` has a higher minimum
+    /// Sets the congestion control and its associated parameters: `rfc9260` has a higher minimum
     /// threshold (4 chunks) and a slower start (1 chunk per SACK) than the algorithms of TCP (2 and 2).
     ///
     /// # Errors
@@ -262,14 +274,14 @@ impl Config {
         Ok(())
     }
 
-    /// Creates the congestion control of an association; `peer_window`: the peer's receive window, bytes.
-    /// `seed`: of its random numbers.
+    /// Creates the congestion control of an association. `peer_window`: the peer's receive window, bytes.
+    /// `seed`: seed of its random numbers.
     ///
     /// # Panics
     /// If [`Config::congestion`] was set to a name that does not exist.
     ///
-    /// `on_request`: the peer acknowledges on request. Each acknowledgement then covers many packets, and all of them open
-    /// the window (RFC 9002, 7.3.1).
+    /// `on_request`: the peer acknowledges on request. Each acknowledgement then covers many packets, and
+    /// all of them increase the window (RFC 9002, 7.3.1).
     pub(super) fn start_congestion(
         &self,
         peer_window: u64,
@@ -304,8 +316,8 @@ impl Config {
         made
     }
 
-    /// Lifetime of a cookie for this peer. RFC 9260, 5.2.6: the peer may ask for more, here by at most
-    /// RTO.Max.
+    /// Lifetime of a cookie for this peer. RFC 9260, 5.2.6: the peer may request a longer one, here by at
+    /// most RTO.Max.
     pub(super) fn cookie_life_for(&self, peer: &Init) -> Duration {
         let asked = Duration::from_millis(peer.preserve_millis as u64);
         self.cookie_life + asked.min(self.rto.max)
@@ -321,7 +333,7 @@ impl Config {
         }
     }
 
-    /// Most inbound streams.
+    /// Maximum number of inbound streams.
     pub(super) fn inbound_streams(&self) -> u16 {
         self.inbound_streams.unwrap_or(self.streams)
     }
@@ -330,7 +342,7 @@ impl Config {
     pub(super) const fn listed_extensions(&self) -> Extensions {
         match self.negotiation {
             Negotiation::Assumed => self.own_negotiated(),
-            // ECN itself has a parameter of its own.
+            // ECN has its own parameter.
             Negotiation::Listed(ours) => {
                 ours.and(self.own_ecn()).without(Extensions::ECN).and(self.own_negotiated())
             }
@@ -349,13 +361,13 @@ impl Config {
         }
     }
 
-    /// Whether authenticated chunks are offered: by themselves, or for the reconfiguration of addresses.
+    /// Whether authenticated chunks are offered, on their own or for address reconfiguration.
     pub(super) const fn authenticates(&self) -> bool {
         self.authentication || self.address_reconfiguration
     }
 
-    /// Parameters of INIT and INIT ACK beside those of RFC 9260. `random`: the random number for authenticated chunks, if they are
-    /// offered in this chunk.
+    /// Parameters of INIT and INIT ACK beyond those of RFC 9260. `random`: the random number for
+    /// authenticated chunks, if this chunk offers them.
     pub(super) fn own_options(&self, random: Option<[u8; 32]>) -> InitOptions {
         let random = random.filter(|_| self.authenticates());
         let mut extensions = self.listed_extensions();
@@ -383,20 +395,20 @@ impl Config {
         AuthParameters::new(random, types, self.hmacs)
     }
 
-    /// The error cause of the ABORT that refuses an INIT or INIT ACK because of its parameters for authenticated chunks. An end
-    /// that does not offer these does not know the parameters.
+    /// The error cause of the ABORT that refuses an INIT or INIT ACK because of its parameters for
+    /// authenticated chunks. An end that does not offer authenticated chunks ignores the parameters.
     pub(super) fn auth_fault(&self, peer: &Init) -> Option<ErrorCause> {
         peer.options.authentication.as_ref().filter(|_| self.authenticates())?.fault()
     }
 
-    /// The INIT for a cookie, without what is not used.
+    /// The INIT for a cookie, without the unused parameters.
     pub(super) fn kept_in_cookie(&self, init: &Init) -> Init {
         let mut kept = init.clone();
         kept.options.authentication = kept.options.authentication.filter(|_| self.authenticates());
         kept
     }
 
-    /// Whether only peers whose COOKIE ECHO is authenticated are accepted.
+    /// Whether peers without authenticated COOKIE ECHOs are refused.
     pub(super) fn requires_cookie_authentication(&self) -> bool {
         self.authenticates() && self.authenticated_chunks.has(kind::COOKIE_ECHO)
     }
@@ -460,7 +472,7 @@ impl Config {
         TxConfig::of(self).chunk_within(self.least_mtu())
     }
 
-    /// Most user data of a datagram that fits into a packet on every path, bytes.
+    /// Maximum user data of a datagram that fits into one packet on every path, bytes.
     pub fn datagram_limit(&self) -> u32 {
         TxConfig::of(self).chunk_sizes(self.least_mtu()).datagram
     }

@@ -1,5 +1,5 @@
 //! The state cookie (RFC 9260, 5.1.3): all state of a handshake, authenticated with a key that only the
-//! responder has, so that the responder keeps nothing before the cookie returns.
+//! responder has. The responder therefore keeps no state before the cookie returns.
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -19,7 +19,8 @@ pub struct CookieContent {
     pub local_tag: u32,
     /// The responder's initial TSN.
     pub local_tsn: Serial32,
-    /// The initiator's INIT, as far as an association needs it: of the extensions the types and what authenticated chunks need.
+    /// The initiator's INIT, reduced to what an association needs: of the extensions, the types and the
+    /// parameters for authenticated chunks.
     pub peer: Init,
     /// Time of creation by the responder's clock.
     pub created: Time,
@@ -49,10 +50,10 @@ const FIXED: usize = 48;
 /// Length of the message authentication code, bytes: half of SHA-256's output, the minimum that RFC 2104, 5,
 /// recommends.
 const CODE: usize = 16;
-/// Minimum length of a cookie, bytes. A short one would reveal how few addresses there are, and handshakes
-/// over one and six paths take equally long in a simulation.
+/// Minimum length of a cookie, bytes. A shorter one would reveal that there are few addresses. In
+/// simulations, handshakes over one and six paths take equally long.
 const LEAST: usize = 88;
-/// Most addresses of a peer per address family that a cookie keeps. Further ones are not used.
+/// Maximum number of peer addresses per address family in a cookie. Further ones are not used.
 pub const ADDRESSES_LIMIT: usize = 32;
 /// Byte before an adaptation indication; padding is 0.
 const HAS_ADAPTATION: u8 = 1;
@@ -60,7 +61,7 @@ const HAS_ADAPTATION: u8 = 1;
 const COUNT_BITS: u32 = 6;
 
 impl CookieContent {
-    /// By how much the cookie is older than `life`, if it is.
+    /// How much the cookie is older than `life`, if it is.
     pub fn staleness(&self, now: Time, life: Duration) -> Option<Duration> {
         let age = now.since(self.created);
         (age > life).then(|| age - life)
@@ -107,7 +108,7 @@ impl CookieContent {
         out
     }
 
-    /// Reads the output of [`CookieContent::write`]; none if it is malformed.
+    /// Reads the output of [`CookieContent::write`], `None` if it is malformed.
     fn read(bytes: &[u8]) -> Option<Self> {
         let (fixed, rest) = bytes.split_first_chunk::<FIXED>()?;
         let word = |at: usize| {
@@ -150,8 +151,9 @@ impl CookieContent {
     }
 }
 
-/// Reads the parameters for authenticated chunks behind the addresses of a cookie: the length of their key vector, and the vector.
-/// Without them there is nothing or padding, which is a length of 0. Returns what follows as well.
+/// Reads the parameters for authenticated chunks after the addresses of a cookie: the length of their key
+/// vector, and the vector. Without parameters, only padding follows, which is a length of 0. Also returns
+/// the remaining bytes.
 fn read_auth(rest: &[u8]) -> Option<(Option<Box<AuthParameters>>, &[u8])> {
     let Some(([a, b], rest)) = rest.split_first_chunk::<2>() else { return Some((None, &[])) };
     let length = usize::from(u16::from_be_bytes([*a, *b]));
@@ -163,7 +165,7 @@ fn read_auth(rest: &[u8]) -> Option<(Option<Box<AuthParameters>>, &[u8])> {
     Some((auth, rest))
 }
 
-/// Reads the adaptation indication at the end of a cookie; without one there is nothing or padding.
+/// Reads the adaptation indication at the end of a cookie. Without one, only padding follows.
 fn read_adaptation(rest: &[u8]) -> Option<u32> {
     let layer = rest.strip_prefix(&[HAS_ADAPTATION])?.first_chunk()?;
     Some(u32::from_be_bytes(*layer))
@@ -184,8 +186,8 @@ impl CookieKey {
         mac
     }
 
-    /// Makes a cookie that is valid only with `context`: what identifies its destination, such as address and
-    /// port. Empty: valid everywhere.
+    /// Makes a cookie that is valid only with `context`, which identifies its destination, such as
+    /// address and port. Empty: valid everywhere.
     pub fn seal(&self, content: &CookieContent, context: &[u8]) -> Bytes {
         let mut cookie = content.write();
         let mut mac = self.mac(b"cookie", context);
@@ -206,8 +208,8 @@ impl CookieKey {
         CookieContent::read(content).ok_or(ForgedCookie)
     }
 
-    /// The tie-tags of the association between these tags (5.2.2): numbers other than 0 that only this key
-    /// can compute. Anybody can request and read a cookie, so it must not reveal the verification tags of an
+    /// The tie-tags of the association between these tags (5.2.2): nonzero numbers that only this key can
+    /// compute. Any host can request and read a cookie, so it must not reveal the verification tags of an
     /// existing association (5.1.3).
     pub fn tie_tags(&self, local: u32, peer: u32) -> (u32, u32) {
         let mut mac = self.mac(b"tie", &[]);
@@ -229,9 +231,9 @@ impl CookieKey {
         mac.finalize().into_bytes().into()
     }
 
-    /// Tag and initial TSN for a new association: different for each INIT, without any stored state, not even
-    /// of a generator. The tag is neither 0 nor `current`, the tag of the association that it may replace
-    /// (5.2.2).
+    /// Tag and initial TSN for a new association: different for each INIT, without any stored state, not
+    /// even that of a generator. The tag is neither 0 nor `current`, the tag of the association that it
+    /// may replace (5.2.2).
     pub fn fresh(&self, peer: &Init, now: Time, current: u32, context: &[u8]) -> (u32, Serial32) {
         let mut mac = self.mac(b"tag", context);
         mac.update(&peer.tag.to_be_bytes());

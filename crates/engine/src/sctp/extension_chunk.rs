@@ -1,5 +1,5 @@
-//! Chunks of the extensions, which are rare or unused in an association. They are encoded and decoded whether
-//! or not they were negotiated; the association treats those not negotiated like unknown types.
+//! Chunks of the extensions, which are rare or unused in an association. They are encoded and decoded
+//! whether or not they were negotiated. The association treats those not negotiated like unknown types.
 
 use bytes::Bytes;
 use ropewalk_base::{Serial16, Serial32, StreamId, Time};
@@ -19,8 +19,7 @@ pub enum ExtensionChunk {
     IForwardTsn(IForwardTsn),
     /// RE-CONFIG: its parameters (RFC 6525, 3.1).
     ReConfig(Vec<RawParameter>),
-    /// ASCONF: its serial number, and its parameters, the first of which is an address (RFC 5061,
-    /// 4.1.1).
+    /// ASCONF: its serial number and its parameters. The first parameter is an address (RFC 5061, 4.1.1).
     Asconf(Serial32, Vec<RawParameter>),
     /// ASCONF ACK: the serial number that it answers, and its parameters (RFC 5061, 4.1.2).
     AsconfAck(Serial32, Vec<RawParameter>),
@@ -33,10 +32,10 @@ pub enum ExtensionChunk {
     Ecne(Serial32),
     /// CWR: the TSN up to which the window has been reduced.
     Cwr(Serial32),
-    /// MARK COUNT, an extension of this project: what a path has delivered marked.
+    /// MARK COUNT, an extension of this project: marked data that a path has delivered.
     MarkCount(MarkCount),
-    /// HEARTBEAT or HEARTBEAT ACK with more than the one parameter that RFC 9260 defines. Not an extension,
-    /// but as rare.
+    /// HEARTBEAT or HEARTBEAT ACK with parameters other than the one that RFC 9260 defines. Not an
+    /// extension, but as rare.
     Heartbeat {
         /// Whether this is a HEARTBEAT ACK.
         answer: bool,
@@ -86,7 +85,7 @@ pub struct ForwardTsn {
 }
 
 impl ForwardTsn {
-    /// Bytes of a chunk without streams.
+    /// Length of a chunk without streams, bytes.
     pub const LEAST_LEN: u32 = 8;
 }
 
@@ -119,13 +118,13 @@ pub struct Auth {
     pub hmac: u16,
     /// Message authentication code.
     pub code: Bytes,
-    /// What the code covers.
+    /// The bytes that the code covers.
     #[doc(hidden)]
     pub covered: Covered,
 }
 
-/// The bytes that a message authentication code covers, as they are on the wire: the AUTH chunk and all after it. They follow
-/// from the rest of the packet and are no part of the chunk's value.
+/// The bytes that a message authentication code covers, as on the wire: the AUTH chunk and everything
+/// after it. They are derived from the rest of the packet and are not part of the chunk's value.
 #[derive(Clone, Debug, Default)]
 pub struct Covered(pub Bytes);
 
@@ -153,7 +152,7 @@ pub struct DataFragment {
     pub part: Data,
     /// Offset of the part, bytes.
     pub offset: u16,
-    /// Bytes of user data in the whole chunk.
+    /// Bytes of user data in the complete chunk.
     pub total: u16,
 }
 
@@ -169,11 +168,11 @@ impl DataFragment {
         Data::HEADER + if data.is_interleaved() { 8 } else { 4 }
     }
 
-    /// `size` bytes of `data` from `offset` on.
+    /// `size` bytes of `data`, starting at `offset`.
     pub fn of(data: &Data, offset: u16, size: u32) -> Self {
         let payload = data.payload.slice(u32::from(offset), size);
         let total = data.payload.len() as u16;
-        // As decoded from a packet, which does not contain the time of sending.
+        // As decoded from a packet, which does not contain the time of transmission.
         let part = Data { payload, first_sent: Time::ZERO, ..data.clone() };
         Self { part, offset, total }
     }

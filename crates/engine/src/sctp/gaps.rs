@@ -11,8 +11,8 @@ pub struct GapBlock {
     pub end: u16,
 }
 
-/// First and last TSN of a block, the low 16 bits of each, packed into one word. A block is at most 16 bits
-/// away from the cumulative TSN, so these bits suffice.
+/// First and last TSN of a block, the low 16 bits of each, packed into one word. A block is at most 2^16
+/// TSNs away from the cumulative TSN, so these bits suffice.
 ///
 /// Unlike an offset, a word does not change when the cumulative TSN advances. So the lists of two SACKs,
 /// which differ in one or two of hundreds of blocks, can be copied and compared as memory.
@@ -23,7 +23,7 @@ pub(crate) const fn word(first: u32, last: u32) -> Word {
     first << 16 | last & 0xffff
 }
 
-/// First and last TSN as distances from `origin`, which is at most 16 bits before them.
+/// First and last TSN as distances from `origin`, which is less than 2^16 before them.
 #[inline]
 pub(crate) const fn distances(word: Word, origin: u32) -> (u32, u32) {
     let origin = origin as u16;
@@ -38,7 +38,7 @@ pub(crate) const fn size(word: Word) -> u64 {
     last as u64 + 1
 }
 
-/// Most gap ack blocks in a SACK of at most `room` bytes.
+/// Maximum number of gap ack blocks in a SACK of at most `room` bytes.
 pub(crate) const fn blocks_within(room: u32) -> usize {
     (room.saturating_sub(16) / 4) as usize
 }

@@ -9,7 +9,7 @@ use super::cause::ErrorCause;
 use super::extensions::Extensions;
 use super::extensions::authentication::{AuthParameters, ChunkTypes};
 
-/// INIT or INIT ACK. The state cookie of an INIT ACK is kept beside it.
+/// INIT or INIT ACK. The state cookie of an INIT ACK is kept separately.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Init {
     /// Initiate tag; never 0.
@@ -22,7 +22,7 @@ pub struct Init {
     pub inbound_streams: u16,
     /// Initial TSN.
     pub initial_tsn: Serial32,
-    /// The sender's addresses; empty: only its source address.
+    /// The sender's addresses; if empty, only its source address.
     pub addresses: Vec<IpAddr>,
     /// Cookie Preservative (RFC 9260, 3.3.2.1.3): by how much to extend the cookie's lifetime, ms; 0:
     /// parameter absent.
@@ -34,11 +34,11 @@ pub struct Init {
 /// Parameters that most INITs in simulations do not have.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct InitOptions {
-    /// Address families that the sender supports; none listed: all (3.3.2.1.5).
+    /// Address families that the sender supports; if none is listed, all (3.3.2.1.5).
     pub families: Families,
     /// Supported extensions (RFC 5061, 4.2.7).
     pub extensions: Extensions,
-    /// Partial reliability, announced by a parameter of its own (RFC 3758, 3.1).
+    /// Partial reliability, announced by its own parameter (RFC 3758, 3.1).
     pub forward_tsn: bool,
     /// ECN (RFC 4960, Appendix A; reserved for it in RFC 9260, 3.3.2).
     pub ecn: bool,
@@ -46,14 +46,14 @@ pub struct InitOptions {
     pub adaptation: Option<u32>,
     /// The error detection method with which zero checksums are accepted (RFC 9653).
     pub zero_checksum: Option<u32>,
-    /// Authenticated chunks (RFC 4895, 3); none: no parameter of these.
+    /// Authenticated chunks (RFC 4895, 3), `None` without such parameters.
     pub authentication: Option<Box<AuthParameters>>,
-    /// A Host Name Address, which is refused (3.3.2.1.4): the whole parameter.
+    /// A Host Name Address, which is refused (3.3.2.1.4): the complete parameter.
     pub host_name: Option<Bytes>,
-    /// Unknown parameters that are to be reported (3.2.1), whole.
+    /// Unknown parameters that are to be reported (3.2.1), complete with headers.
     pub unknown: Vec<Bytes>,
-    /// In an INIT ACK: the parameters of the INIT that are unknown to its receiver (3.3.3.1.2), whole and
-    /// padded.
+    /// In an INIT ACK: the parameters of the INIT that are unknown to its receiver (3.3.3.1.2), complete
+    /// and padded.
     pub reported: Vec<Bytes>,
 }
 
@@ -93,15 +93,15 @@ impl Init {
         (!sane).then_some(ErrorCause::InvalidParameter)
     }
 
-    /// Whether addresses can be reconfigured with a sender with which `agreed` was agreed on. RFC 5061, 4.2.7: it lists ASCONF,
-    /// ASCONF-ACK and AUTH, and requires authentication of the former two.
+    /// Whether addresses can be reconfigured if `agreed` was negotiated with the sender. RFC 5061, 4.2.7:
+    /// it lists ASCONF, ASCONF-ACK and AUTH, and requires authentication of the former two.
     pub(super) fn reconfigures_addresses(&self, agreed: Extensions) -> bool {
         let both = Extensions::ASCONF.and(Extensions::ASCONF_ACK).and(Extensions::AUTH);
         let types = self.options.authentication.as_ref().map(|auth| auth.types());
         agreed.has(both) && types.is_some_and(|types| types.and(ChunkTypes::ASCONF) == types)
     }
 
-    /// All extensions that the sender announces, by the list or by parameters of their own.
+    /// All extensions that the sender announces, in the list or by their own parameters.
     pub fn extensions(&self) -> Extensions {
         let by_parameter =
             if self.options.forward_tsn { Extensions::FORWARD_TSN } else { Extensions::NONE };
@@ -115,7 +115,7 @@ impl Init {
 }
 
 impl InitOptions {
-    /// The parameters that are to be reported, each with its padding.
+    /// The parameters to report, each with its padding.
     pub(super) fn unknown_padded(&self) -> Vec<Bytes> {
         let padded = |one: &Bytes| {
             let mut bytes = one.to_vec();

@@ -23,28 +23,28 @@ use super::wire::kind;
 /// Answers packets that belong to no association: an INIT with a cookie, a returned cookie with a new
 /// association, and others as RFC 9260, 8.4, requires.
 ///
-/// A cookie is bound to `from`. A driver puts the source address and both SCTP ports into it (RFC 9260, 5.1.5
-/// (3)).
+/// A cookie is bound to `from`. A driver puts the source address and both SCTP ports into it (RFC 9260,
+/// 5.1.5 (3)).
 ///
-/// The listener has the same size after a million INITs as after none. The driver first looks for an
-/// association with the packet's source: INIT and COOKIE ECHO of a peer that has one belong to that one.
-/// Packets from a source that is not a unicast address are dropped (8.4 (1)).
+/// The listener has the same size after a million INITs as before the first. The driver first looks for
+/// an association with the packet's source, which handles any INIT and COOKIE ECHO of its peer. Packets
+/// from a source that is not a unicast address are dropped (8.4 (1)).
 #[derive(Clone, Debug)]
 pub struct Listener {
     config: Config,
     keys: Keys,
-    /// Limits ABORTs and similar replies, which could be provoked in large numbers.
+    /// Limits ABORTs and similar replies, which an attacker could provoke in large numbers.
     limit: AnswerLimit,
-    /// COOKIE ECHOs that lacked a valid code, and that the driver has not counted.
+    /// COOKIE ECHOs without a valid code that the driver has not counted yet.
     unauthenticated: u64,
 }
 
-/// How to react to a packet out of the blue.
+/// The reaction to a packet out of the blue.
 #[derive(Clone, Debug)]
 pub enum Answer {
     /// Drop the packet.
     Nothing,
-    /// Send this packet to the source of the other. No state is kept.
+    /// Send this packet to the source of the received one. No state is kept.
     Reply(Packet),
     /// Create an association with [`super::Association::accepted`]. The other chunks stay in the packet; pass
     /// it to the association.
@@ -87,10 +87,10 @@ impl Accepted {
     }
 }
 
-/// Longest answer in relation to the received packet, lower headers included. It protects victims whose
-/// address somebody else writes into INITs.
+/// Maximum size of a reply relative to the received packet, lower headers included. Protects victims
+/// whose address an attacker writes into INITs.
 const AMPLIFICATION: u32 = 3;
-/// Shortest header below SCTP, bytes: IPv4.
+/// Minimum header length below SCTP, bytes: IPv4.
 const LEAST_LOWER_HEADER: u32 = 20;
 
 impl Listener {
@@ -106,7 +106,7 @@ impl Listener {
         }
     }
 
-    /// Number of COOKIE ECHOs, since the last call, that were discarded because they lacked a valid code.
+    /// Number of COOKIE ECHOs since the last call that were discarded for lack of a valid code.
     pub const fn take_unauthenticated(&mut self) -> u64 {
         core::mem::replace(&mut self.unauthenticated, 0)
     }
@@ -114,7 +114,7 @@ impl Listener {
     /// Processes a packet that belongs to no association. `from` identifies its source, address and port, as
     /// bytes. A cookie is valid for that source only.
     pub fn handle(&mut self, now: Time, from: &[u8], packet: &mut Packet) -> Answer {
-        // The rules of RFC 9260, 8.4, in their order; 8.5.1: only INIT has tag 0.
+        // The rules of RFC 9260, 8.4, in order; 8.5.1: only INIT has tag 0.
         if packet.chunks.iter().any(|chunk| matches!(chunk, Chunk::Abort { .. })) {
             return Answer::Nothing;
         }
@@ -128,7 +128,7 @@ impl Listener {
                 let cookie = cookie.clone();
                 return self.on_cookie_echo(now, from, packet, &cookie);
             }
-            // RFC 4895, 6.3: an AUTH chunk is left out of account, unless a COOKIE ECHO follows.
+            // RFC 4895, 6.3: an AUTH chunk is ignored unless a COOKIE ECHO follows.
             Some(first) if first.kind() == kind::AUTH => {
                 if let Some(Chunk::CookieEcho(cookie)) = packet.chunks.get(1) {
                     let cookie = cookie.clone();
@@ -155,7 +155,7 @@ impl Listener {
         self.limited(now, Packet::of(packet.tag, answer))
     }
 
-    /// As [`Listener::handle`], for a port on which no application listens.
+    /// Like [`Listener::handle`], for a port without a listening application.
     ///
     /// RFC 9260, 8.4 (3): an INIT that cannot be processed is answered with an ABORT under its Initiate Tag.
     pub fn refuse(&mut self, now: Time, from: &[u8], packet: &mut Packet) -> Answer {
@@ -260,8 +260,8 @@ impl Listener {
         Answer::Accept(Box::new(Accepted { content, auth_random, seal }))
     }
 
-    /// Whether a COOKIE ECHO has the authentication that it needs. RFC 4895, 6.3: an AUTH chunk before it is verified by what
-    /// the cookie says; if it is wrong, the packet is discarded.
+    /// Whether a COOKIE ECHO has the required authentication. RFC 4895, 6.3: an AUTH chunk before it is
+    /// verified with the parameters in the cookie; if it is invalid, the packet is discarded.
     fn is_authentic(&self, content: &CookieContent, random: [u8; 32], packet: &Packet) -> bool {
         let first = packet.chunks.first().map(Chunk::kind) == Some(kind::AUTH);
         let peer = &content.peer;
@@ -279,7 +279,7 @@ impl Listener {
 }
 
 /// Shortens an INIT ACK that is too long in relation to its INIT: drops reported parameters first, then
-/// addresses, last ones first. The rest is never more than two and a half times the shortest INIT.
+/// addresses, last ones first. The rest is never longer than two and a half times the shortest INIT.
 pub(super) fn within_measure(config: &Config, question: &Packet, mut answer: Packet) -> Packet {
     let below = config.lower_header.max(LEAST_LOWER_HEADER);
     let most = AMPLIFICATION * (question.wire_len() + below);
@@ -311,11 +311,11 @@ fn is_left_alone(chunk: &Chunk) -> bool {
     }
 }
 
-/// The key of new cookies, and the previous one as long as its cookies may be valid.
+/// The key of new cookies, and the previous one while its cookies may be valid.
 #[derive(Clone, Debug)]
 struct Keys {
     generator: Generator,
-    /// Longest lifetime of a cookie, and of a key.
+    /// Maximum lifetime of a cookie and of a key.
     life: Duration,
     current: CookieKey,
     since: Time,

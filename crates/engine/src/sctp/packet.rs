@@ -8,15 +8,16 @@ use super::chunk::{Chunk, Data, DelayEcho, DelayStamp, Echoed};
 use super::gaps::GapList;
 use super::wire::kind;
 
-/// How packets are laid out on the wire.
+/// The layout of packets on the wire.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PacketForm {
     /// As in RFC 9260: every packet has the common header, and every DATA chunk a header of 16 bytes.
     #[default]
     Standard,
-    /// Packets that begin with DATA, SACK or a chunk of an extension have no common header, and a datagram ([`Data::is_datagram`]) at the end of a packet
-    /// has 3 bytes before its user data. Timestamps are replaced by the sender's record of its packets. For associations
-    /// whose packets a lower layer authenticates and assigns to the association.
+    /// Packets that begin with DATA, SACK or a chunk of an extension have no common header, and a
+    /// datagram ([`Data::is_datagram`]) at the end of a packet has 3 bytes before its user data.
+    /// Timestamps are replaced by the sender's record of its packets. For associations whose packets are
+    /// authenticated, and assigned to the association, by a lower layer.
     Compact,
 }
 
@@ -28,24 +29,23 @@ pub struct Packet {
     /// Whether the network has marked the packet (CE, RFC 3168). The mark is in the IP header; the driver
     /// copies it here.
     pub ce: bool,
-    /// The chunk with the sender's timestamp, if there is one. Kept beside the list, so that a packet with
-    /// one DATA chunk needs no allocation.
+    /// The chunk with the sender's timestamp, if there is one. Kept outside the list, so that a packet
+    /// with one DATA chunk needs no allocation.
     pub stamp: Option<DelayStamp>,
     /// The chunk with the receiver's timestamps, if there is one.
     pub echo: Option<DelayEcho>,
-    /// The number of the packet among those on its path, from 1. `None` where the layer below does not number packets.
-    /// Gaps in these numbers show losses on the path. Not part of the packet: the layer below carries it.
+    /// The number of the packet on its path, from 1. `None` if the layer below does not number packets. Gaps
+    /// in these numbers show losses on the path. Not part of the packet: the layer below carries it.
     pub number: Option<NonZeroU32>,
     /// Chunks in order.
     pub chunks: SmallVec<[Chunk; 1]>,
-    /// Memory for later use.
+    /// Memory for reuse.
     #[doc(hidden)]
     pub spare: SpareList,
 }
 
-/// Memory for the gap ack blocks of a SACK. Each SACK needs a list, and allocating it would cost more than
-/// filling it, so a packet that is used again brings the list of an earlier SACK. No part of the packet's
-/// value.
+/// Memory for the gap ack blocks of a SACK. Each SACK needs a list, and allocating it would cost more
+/// than filling it, so a reused packet keeps the list of an earlier SACK. Not part of the packet's value.
 #[derive(Clone, Debug, Default)]
 pub struct SpareList(GapList);
 
@@ -78,21 +78,22 @@ impl Packet {
         self.chunks.clear();
     }
 
-    /// The first chunk that is no AUTH chunk. RFC 4895, 6.3: the association of a packet is found by the chunks after it.
+    /// The first chunk other than AUTH. RFC 4895, 6.3: the association of a packet is identified by the
+    /// chunks after AUTH.
     pub fn leading(&self) -> Option<&Chunk> {
         self.chunks.iter().find(|chunk| chunk.kind() != kind::AUTH)
     }
 
-    /// Takes the memory of an earlier list, whose content does not matter.
+    /// Takes the memory of an earlier list; its content is ignored.
     #[inline]
     pub(crate) fn take_spare(&mut self) -> GapList {
         std::mem::take(&mut self.spare.0)
     }
 
-    /// Keeps the memory of a list that is not needed any more.
+    /// Keeps the memory of a list that is no longer needed.
     #[inline]
     pub(crate) fn keep_spare(&mut self, list: &mut GapList) {
-        /// Longer lists come from datagrams of other senders, and one of each size would be kept for ever.
+        /// Longer lists come from datagrams of other senders, and one of each size would be kept forever.
         const MOST: usize = 512;
         if (1..=MOST).contains(&list.capacity()) {
             self.spare.0 = std::mem::take(list);
@@ -117,8 +118,8 @@ impl Packet {
         }
     }
 
-    /// Whether the compact form exists for this packet. It needs none of the fields of the common header: packets that
-    /// set up, restart or abort an association have it in full.
+    /// Whether the compact form exists for this packet. It omits all fields of the common header, so
+    /// packets that set up, restart or abort an association have the full form.
     #[inline]
     pub(crate) fn has_compact_form(&self) -> bool {
         let echo = !matches!(self.echo, Some(DelayEcho { of: Echoed::Time(_), .. }));

@@ -17,7 +17,7 @@ use crate::sctp::extensions::stream_reconfiguration::AcceptedRequests;
 use crate::sctp::packet::PacketForm;
 use crate::window::WindowManager;
 
-/// The timeout's limits (RFC 9260, 16).
+/// Limits of the RTO (RFC 9260, 16).
 const RTO: RtoLimits = RtoLimits {
     initial: Duration::from_secs(1),
     min: Duration::from_secs(1),
@@ -36,9 +36,10 @@ pub enum Preset {
     Rfc9260,
     /// For real paths: paced, with timers for today's networks, and with room for UDP and sealing in packets.
     Live,
-    /// RFC 9260 on real paths: as `Live`, but with every MUST and the recommended parameters of the RFC, and
-    /// without CMT towards a peer that does not announce it. Losses are detected by miss indications (7.2.4),
-    /// windows start as in 7.2.1, Max.Burst limits bursts, and RTO.Min is one second.
+    /// RFC 9260 on real paths: like `Live`, but with every MUST and the recommended parameters of the
+    /// RFC, and without CMT towards a peer that does not announce it. Losses are detected by miss
+    /// indications (7.2.4), windows start as in 7.2.1, Max.Burst limits bursts, and RTO.Min is one
+    /// second.
     LiveRfc9260,
     /// ns-2's CMT-SCTP, used for the papers of 2013 and 2014: timers of RFC 4960, window counted in packets,
     /// no data before every path is confirmed, initial threshold equal to the receive window.
@@ -150,16 +151,17 @@ impl Preset {
         }
     }
 
-    /// With a tolerated loss of 2 %, low-orbit and lossy links carry more than with the draft's 0. With brief probes of the
-    /// round trip, paths carry 2 % more, and the others need not take over what one of them cannot carry meanwhile.
+    /// With a tolerated loss of 2 %, low-orbit and lossy links carry more than with the draft's 0. With
+    /// brief probes of the round trip, paths carry 2 % more, and the other paths need not take over the
+    /// data that a probing path cannot carry.
     const LIVE_VARIANTS: CongestionVariants = CongestionVariants {
         tolerated_loss_permille: 20,
         brief_probe_rtt: true,
         ..CongestionVariants::STANDARD
     };
 
-    /// Windows and timers are those of current TCP (RFC 6928; Linux). With those of RFC 9260, the start of a
-    /// path would cost a second, and each outage another one.
+    /// Windows and timers of current TCP (RFC 6928; Linux). With those of RFC 9260, the start of a path
+    /// and each outage would cost a second.
     fn live(rfc: Config) -> Config {
         let largest = rfc.paths.iter().map(|p| p.mtu).min().unwrap_or(1500);
         Config {

@@ -13,7 +13,7 @@ use sha2::Sha256;
 pub struct Secret([u8; 32]);
 
 impl Secret {
-    /// Creates a secret from bytes that nobody else knows.
+    /// Creates a secret from bytes that no other party knows.
     pub const fn new(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }

@@ -1,17 +1,20 @@
 //! Adaptive limits of the data in flight per path, computed from measurements during the transfer.
 //!
-//! Static limits cut congestion windows. A wrong limit is expensive: a window that was cut grows back by only
-//! one packet per round trip when the other paths no longer need the space. Adaptive management leaves the
-//! windows to congestion control and limits only the data in flight, where that is known to pay:
+//! Static limits reduce congestion windows. A wrong limit is expensive: when the other paths no longer
+//! need the space, a reduced window grows back by only one packet per round trip. Adaptive management
+//! leaves the windows to congestion control. It limits only the data in flight, and only where that is
+//! known to help:
 //!
-//! * A path that has been full keeps its BDP in flight, and a queue as far as the others leave space and the
-//!   queue gains more after the next loss on its path than it costs the others ([`worthwhile_queue`]).
-//! * If the buffer cannot hold the BDPs of all paths, and the models clearly favour some paths, the others
-//!   leave space for those windows to grow ([`room_left`]).
-//! * A path that does not pay for its buffer space by the models keeps one chunk in flight, which still
-//!   reveals its losses.
+//! - A path that has been full keeps its BDP in flight. It may add a queue if the other paths leave space
+//!   and the queue gains more after the next loss on its path than it costs the others
+//!   ([`worthwhile_queue`]).
+//! - If the buffer cannot hold the BDPs of all paths, and the models clearly favour some paths, the
+//!   others leave space for those windows to grow ([`room_left`]).
+//! - A path that is not worth its buffer space according to the models keeps one chunk in flight, which
+//!   still reveals its losses.
 //!
-//! Otherwise flow control shares the buffer: it gives the space of a halved window to another path at once.
+//! Otherwise flow control shares the buffer: it gives the space of a halved window to another path
+//! immediately.
 
 use ropewalk_base::{Duration, PathId, Rate, Time};
 
@@ -24,8 +27,8 @@ use crate::scheduler::PathSet;
 /// Measurements of a path.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct MeasuredPath {
-    /// Delivery rate. For a path that was never full: the rate that the whole buffer would allow, if that is
-    /// higher.
+    /// Delivery rate. For a path that was never full: the rate that the entire buffer would allow, if
+    /// that is higher.
     pub rate: Rate,
     /// Round trip without queueing.
     pub round_trip: Duration,
@@ -45,11 +48,11 @@ pub struct Advice {
 /// Interval between two evaluations of losses and limits.
 const EVERY: Duration = Duration::from_millis(500);
 
-/// Paths with an advised limit of at most this many chunks are left out. With so little data in flight a loss is
-/// seldom reported (RFC 9260, 7.2.4: three miss indications are needed), so each loss ends in a timeout, for which
-/// all other paths wait.
+/// Paths with an advised limit of at most this many chunks are excluded. With so little data in flight a
+/// loss is seldom reported (RFC 9260, 7.2.4: three miss indications are needed), so each loss ends in a
+/// timeout, and all other paths wait for it.
 const TOO_FEW: u64 = 4;
-/// A path is left out only if its limit is less than this part of its BDP: few chunks fill a path with a
+/// A path is excluded only if its limit is less than this part of its BDP: few chunks fill a path with a
 /// small BDP.
 const PART_OF_PIPE: u64 = 4;
 
@@ -58,7 +61,7 @@ const PART_OF_PIPE: u64 = 4;
 pub struct Adaptive {
     advisor: Box<dyn LimitAdvisor>,
     advised: Option<Advice>,
-    /// Paths that do not pay for their buffer space, by that advice.
+    /// Paths that are not worth their buffer space according to that advice.
     left_out: PathSet,
     /// Limit of the data in flight of each path, bytes.
     limits: Vec<u64>,
@@ -68,7 +71,7 @@ pub struct Adaptive {
 }
 
 impl Adaptive {
-    /// Starts without limits, until enough is known to ask `advisor` for some.
+    /// Starts without limits, until there are enough measurements for advice from `advisor`.
     pub const fn new(advisor: Box<dyn LimitAdvisor>) -> Self {
         Self {
             advisor,
@@ -102,7 +105,7 @@ impl Adaptive {
         let measured =
             |((path, memory), ceiling): ((&ManagedPath, &LossMemory), &MaxRateFilter)| {
                 let round_trip = path.round_trip?;
-                // While a path was never full, the rate that its window delivers says nothing about the rate
+                // While a path was never full, the rate that its window delivers does not show the rate
                 // of the link.
                 let by_buffer = budget.buffer as f64 * 8.0 / round_trip.as_secs_f64().max(1e-9);
                 let seen = path.rate?.max(Rate::from_bps(by_buffer as u64));
@@ -150,7 +153,7 @@ mod tests {
     use super::super::manager::tests::{CHUNK, budget, path};
     use super::*;
 
-    /// Leaves the second path out as soon as it loses more than one packet in a hundred.
+    /// Excludes the second path as soon as it loses more than one packet in a hundred.
     #[derive(Clone)]
     struct Strict;
 
@@ -173,7 +176,7 @@ mod tests {
         }
     }
 
-    /// Limit of each path in chunks; none: limited only by its window.
+    /// Limit of each path in chunks. `None`: limited only by its window.
     fn limits(adaptive: &Adaptive) -> [Option<u64>; 2] {
         [PathId(0), PathId(1)].map(|id| match adaptive.in_flight_most(id, &budget(100), 2, 0) {
             u64::MAX => None,

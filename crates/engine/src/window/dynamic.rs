@@ -1,5 +1,5 @@
-//! Dynamic congestion window management (Wallace and Shami, 2014, 5.1): a path that wants to grow
-//! takes from those that rank below it, by available bandwidth, then by delay.
+//! Dynamic congestion window management (Wallace and Shami, 2014, 5.1): a path that wants to grow takes
+//! space from lower-ranked paths. Paths rank by available bandwidth, then by delay.
 
 use core::cmp::Reverse;
 

@@ -1,6 +1,6 @@
-//! Static congestion window management (Wallace and Shami, 2014, 5.2): a limit per path, chosen to maximise
-//! the total throughput in the long run. A path may exceed its limit while the buffer has space and its
-//! window is below its BDP. Such a path is the first to shrink when space is needed.
+//! Static congestion window management (Wallace and Shami, 2014, 5.2): a limit per path, chosen to
+//! maximise the long-term total throughput. A path may exceed its limit while the buffer has space and
+//! its window is below its BDP. Such a path is the first to shrink when space is needed.
 
 use ropewalk_base::{PathId, Time};
 
@@ -34,7 +34,7 @@ fn fit(grown: PathId, budget: &Budget, limits: &[u64], paths: &mut [ManagedPath]
         let Some(j) = most.filter(|j| over(*j, &paths[*j]) > 0) else { break };
         excess = take(&mut paths[j], excess, limit(j));
     }
-    // The limits together exceed the buffer: the path that grew gives its growth back.
+    // The limits together exceed the buffer: the growth of the path that grew is undone.
     take(&mut paths[i], excess, budget.chunk);
 }
 

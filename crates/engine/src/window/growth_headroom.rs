@@ -6,16 +6,17 @@
 use super::adaptive::Advice;
 use super::manager::{Budget, ManagedPath, others};
 
-/// Least predicted gain over equal shares of the buffer for which a cap applies. Below that, the random part
-/// of the measured losses would decide, and nothing is gained.
+/// Minimum predicted gain over equal shares of the buffer for which a cap applies. Below that, the random
+/// part of the measured losses would decide, and nothing is gained.
 const WORTH: f64 = 1.05;
-/// Largest difference of round trips, as a part of the longer one. With larger differences, packets of one
-/// path wait at the receiver for packets of another, and data in flight does not show which path occupies the
-/// buffer.
+/// Maximum difference of round trips, as a divisor of the longer one. With larger differences, packets of
+/// one path wait at the receiver for packets of another, and data in flight does not show which path
+/// occupies the buffer.
 const ALIKE: u64 = 4;
 
-/// The cap for the data in flight on path `i`, bytes, so that every other window can grow by a packet until
-/// it reaches the advised size. None if a cap is not known to pay. Path `i` may use what the others cannot.
+/// The cap for the data in flight on path `i`, bytes, so that every other window can grow by a packet
+/// until it reaches the advised size. `None` if a cap is not known to help. Path `i` may use space that
+/// the others cannot use.
 ///
 /// A congestion window does not grow while the receive window limits its path. Without this cap, a path with
 /// frequent losses keeps buffer space that a path with rare losses would use better, and each of its losses

@@ -4,11 +4,11 @@ use ropewalk_base::{Duration, Rate};
 
 use super::manager::ManagedPath;
 
-/// Share of the counts that is kept from one update to the next. At two updates per second, the time constant
-/// is ten seconds.
+/// Share of the counts that is kept from one update to the next. With two updates per second, the time
+/// constant is ten seconds.
 const KEPT: f64 = 0.95;
-/// Transmissions before a loss rate is used. A path that sends too slowly to keep this many in ten seconds is
-/// averaged over a longer time.
+/// Minimum number of transmissions before a loss rate is used. A path that sends too slowly to keep this
+/// many in ten seconds is averaged over a longer time.
 const ENOUGH: f64 = 200.0;
 
 /// Recent transmissions and losses of one path.
@@ -46,12 +46,13 @@ impl LossMemory {
 
 /// The best queue for path `i` with rate `rate`, as a share of its BDP, if the buffer has space for it.
 ///
-/// A loss halves the window. The fewer packets are then missing to the BDP, the better: a queue of q packets
-/// above a BDP of k packets saves (k² - (k - q)²) / 8 packets per loss. But the queue delays retransmissions
-/// on this path, for which all other paths wait: each loss anywhere then costs all paths the time q / rate.
-/// With loss rates p, and rates r in packets/s, the gain equals the cost at q = k - 4 c · Σ p_j r_j · Σ r_j /
-/// (p_i r_i²). The factor c is the share of the losses whose retransmission uses this path and finds the
-/// receive window closed. c = 1/4, one half for each condition, agrees with simulations.
+/// A loss halves the window. A queue reduces the number of packets that are then missing to the BDP: a
+/// queue of q packets above a BDP of k packets saves (k² - (k - q)²) / 8 packets per loss. But the queue
+/// delays retransmissions on this path, and all other paths wait for them: each loss on any path then
+/// costs all paths the time q / rate. With loss rates p, and rates r in packets/s, the gain equals the
+/// cost at q = k - 4 c · Σ p_j r_j · Σ r_j / (p_i r_i²). The factor c is the share of the losses whose
+/// retransmission uses this path and finds the receive window closed. c = 1/4, one half for each
+/// condition, agrees with simulations.
 pub(super) fn worthwhile_queue(
     i: usize,
     rate: Rate,

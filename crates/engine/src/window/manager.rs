@@ -7,19 +7,19 @@ use ropewalk_base::{Duration, PathId, Rate, Time};
 use super::adaptive::{Adaptive, Advice, MeasuredPath};
 use super::{Dynamic, Splitting, SplittingOutstanding, Static};
 
-/// The receive buffer, as window managers see it.
+/// The window managers' view of the receive buffer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Budget {
-    /// The peer's whole receive buffer, bytes.
+    /// The peer's total receive buffer, bytes.
     pub buffer: u64,
     /// Size of a full chunk, bytes. No window is made smaller.
     pub chunk: u64,
 }
 
-/// One path, as window managers see it.
+/// The window managers' view of one path.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct ManagedPath {
-    /// Congestion window, bytes. The manager lowers it to the largest value that it permits.
+    /// Congestion window, bytes. The manager lowers it to the permitted maximum.
     pub window: u64,
     /// Available bandwidth: configured, or else measured.
     pub rate: Option<Rate>,
@@ -36,8 +36,8 @@ pub struct ManagedPath {
 }
 
 impl ManagedPath {
-    /// BDP plus the one packet that is being sent, bytes (Wallace and Shami, 2014, Eq 60: the upper bound of
-    /// a limit). None while rate or round trip is unknown.
+    /// BDP plus the one packet that is being sent, bytes (Wallace and Shami, 2014, Eq 60: the upper bound
+    /// of a limit). `None` while rate or round trip is unknown.
     pub(super) fn pipe(&self, chunk: u64) -> Option<u64> {
         Some(self.rate?.bytes_in(self.round_trip?) + chunk)
     }
@@ -98,14 +98,14 @@ managers! {
     /// Equal shares: no window is larger than its share of the buffer (buffer splitting, Adhari et
     /// al., 2011).
     Splitting;
-    /// Equal shares of the outstanding data, counted to the cumulative acknowledgement: a path whose data
-    /// fills its share of the buffer waits, whatever its window.
+    /// Equal shares of the outstanding data, counted from the cumulative acknowledgement: a path whose
+    /// data fills its share of the buffer waits, regardless of its window.
     SplittingOutstanding;
     /// A better path takes space from a worse one (Wallace and Shami, 2014, 5.1).
     Dynamic;
     /// A limit per path (Wallace and Shami, 2014, 5.2).
     Static;
-    /// Limits of the data in flight that follow measurements.
+    /// Limits of the data in flight, computed from measurements.
     Adaptive;
 }
 
@@ -136,8 +136,8 @@ pub(super) fn take(path: &mut ManagedPath, excess: u64, least: u64) -> u64 {
 
 /// Computes the best limits for measured paths.
 pub trait LimitAdvisor: Send {
-    /// Advice that is clearly better than `current`, or none to keep `current`. If `current` is `None`, there
-    /// is no limit yet.
+    /// Advice that is clearly better than `current`, or `None` to keep `current`. If `current` is `None`,
+    /// there is no limit yet.
     fn advise(
         &mut self,
         budget: &Budget,

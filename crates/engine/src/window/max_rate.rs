@@ -1,14 +1,15 @@
-//! Highest delivery rate of a path, measured while the path has a standing queue.
+//! Maximum delivery rate of a path, measured while the path has a standing queue.
 
 use ropewalk_base::{Duration, Rate, Time};
 
 use super::manager::{ManagedPath, others};
 
-/// A queue is standing if even the packet with the least queueing delay waited for this part of the round
-/// trip and for this many chunks. Bursts queue behind themselves, but the first packet of a burst does not.
+/// A queue is standing if even the packet with the minimum queueing delay waited for this part of the
+/// round trip and for this many chunks. Bursts queue behind themselves, but the first packet of a burst
+/// does not.
 const STANDING: u64 = 16;
 const STANDING_CHUNKS: u64 = 2;
-/// Period over which the least queueing delay is taken, in round trips.
+/// Period over which the minimum queueing delay is taken, in round trips.
 const WHILE_ROUND_TRIPS: u64 = 2;
 /// Rate of a path that has been full. On a path that was never full, window and round trip determine the
 /// delivery rate, and a limit computed from that rate would keep the window at its current size.
@@ -53,18 +54,18 @@ impl MaxRateFilter {
     }
 }
 
-/// Round trip of an empty path: the least round trip, unless acknowledgements now take clearly longer because
-/// they return on another path. Small differences are noise, and each additional packet in flight takes space
-/// from another path.
+/// Round trip of an empty path: the minimum round trip, unless acknowledgements now take clearly longer
+/// because they return on another path. Small differences are noise, and each additional packet in flight
+/// takes space from another path.
 fn pipe_time(path: &ManagedPath) -> Option<Duration> {
     let (least, now) = (path.round_trip?, path.empty_round_trip?);
     Some(if now > least + least / STANDING { now } else { least })
 }
 
-/// Limit of the data in flight on path `i`, bytes; none while its rate is unknown. Beyond its BDP, a path may
-/// use space that the others leave, up to the share `queue` of the BDP: its window is then fuller after the
-/// next loss. The queue delays all data, so what the others deliver meanwhile must fit into the buffer as
-/// well.
+/// Limit of the data in flight on path `i`, bytes, `None` while its rate is unknown. Beyond its BDP, a
+/// path may use space that the others leave, up to the share `queue` of the BDP, so that its window is
+/// larger after the next loss. The queue delays all data, so data that the others deliver during that
+/// delay must fit into the buffer as well.
 pub(super) fn in_flight_most(
     i: usize,
     buffer: u64,

@@ -1,5 +1,5 @@
-//! Window management, between congestion control and scheduler: limits how much of each congestion window is
-//! used, because all paths share one receive buffer.
+//! Window management, between congestion control and scheduler: limits the used part of each congestion
+//! window, because all paths share one receive buffer.
 
 mod adaptive;
 mod dynamic;

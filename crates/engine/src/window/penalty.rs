@@ -1,5 +1,5 @@
-//! Penalisation (Raiciu et al., 2012, 4.2): the congestion window of a slow path whose data keeps the receive
-//! window closed is halved.
+//! Penalisation (Raiciu et al., 2012, 4.2): halves the congestion window of a slow path whose data keeps
+//! the receive window closed.
 
 use ropewalk_base::{Duration, PathId, Time};
 
@@ -15,8 +15,8 @@ pub struct Penalty {
 
 impl Penalty {
     /// Whether to halve the window of path `holder` now, whose outstanding data keeps the receive window
-    /// closed. A path is penalised only if it is slower than an open one, and at most once per round trip of
-    /// the fastest open path.
+    /// closed. A path is penalised only if it is slower than an open one, and at most once per round trip
+    /// of the fastest open path.
     pub fn due(&mut self, now: Time, paths: &[PathView], holder: PathId) -> bool {
         let srtt = |id| paths.iter().find(|p| p.id == id).and_then(|p| p.srtt);
         let open = paths.iter().filter(|p| p.is_open() && p.id != holder);

@@ -8,8 +8,8 @@ use super::manager::{Budget, ManageWindows, ManagedPath};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Splitting;
 
-/// The outstanding data of a path, counted to the cumulative acknowledgement, is no larger than its share of the
-/// buffer.
+/// The outstanding data of a path, counted from the cumulative acknowledgement, does not exceed its share
+/// of the buffer.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SplittingOutstanding;
 

@@ -1,4 +1,4 @@
-//! An end of an association, and a peer that sends whatever it likes.
+//! An end of an association, and a peer that may send any input.
 
 use bytes::Bytes;
 use ropewalk_base::{Duration, PathId, Seed, Serial16, Serial32, StreamId, Time};
@@ -33,23 +33,23 @@ pub const BEGIN: u8 = 2;
 pub const END: u8 = 1;
 pub const WHOLE: u8 = 3;
 
-/// Chunks of one datagram at most, bytes.
+/// Maximum length of the chunks of one datagram, bytes.
 const DATAGRAM: usize = 60_000;
 
-/// Something that the peer does, or the user.
+/// An action of the peer or of the user.
 #[derive(Clone, Debug)]
 pub enum Op {
-    /// DATA chunks whose numbers grow by fixed steps.
+    /// DATA chunks whose numbers increase by fixed steps.
     Data(Burst),
-    /// The next DATA chunks in sequence, each a whole message that is next on its stream.
+    /// The next DATA chunks in sequence, each a complete message that is next on its stream.
     InSequence { count: u16, stream: u16, size: u16 },
     /// DATA FRAGMENTs of one chunk.
     PartialChunks { ahead: u32, total: u16, offset: u16, step: u16, size: u16, count: u16 },
-    /// A SACK with so many blocks.
+    /// A SACK with this number of blocks.
     Sack { ahead: u32, first: u16, step: u16, blocks: u16 },
-    /// An NR-SACK with so many renegable blocks, and as many non-renegable ones.
+    /// An NR-SACK with this number of renegable blocks, and the same number of non-renegable ones.
     NrSack { ahead: u32, first: u16, step: u16, blocks: u16 },
-    /// FORWARD-TSNs, each with so many streams listed.
+    /// FORWARD-TSNs, each with a list of this many streams.
     Forward {
         ahead: u32,
         step: u32,
@@ -59,13 +59,14 @@ pub enum Op {
         listed: u16,
         count: u16,
     },
-    /// RE-CONFIG chunks with one request of a type each. `repeat`: times that each number is used.
+    /// RE-CONFIG chunks with one request of a type each. `repeat`: number of times that each number is
+    /// used.
     ReConfig { kind: u8, ahead: u32, listed: u16, stream_step: u16, count: u16, repeat: u16 },
-    /// So many chunks of a type with a body of so many bytes.
+    /// `count` chunks of a type with a body of `size` bytes.
     Chunks { kind: u8, size: u16, count: u16 },
-    /// The user reads so many messages.
+    /// The user reads this many messages.
     Read(u16),
-    /// The user sends so many messages.
+    /// The user sends this many messages.
     Send { count: u16, size: u16 },
     /// Time passes, ms.
     Wait(u16),
@@ -74,12 +75,14 @@ pub enum Op {
 /// DATA chunks.
 #[derive(Clone, Copy, Debug)]
 pub struct Burst {
-    /// TSN of the first, from the next in sequence on, and of each from the one before.
+    /// TSN of the first chunk, relative to the next in sequence, and of each further one, relative to the
+    /// previous one.
     pub ahead: u32,
     pub step: u32,
     pub stream: u16,
     pub stream_step: u16,
-    /// Number of the first on its stream, from the next on, and of each from the one before.
+    /// Number of the first chunk on its stream, relative to the next one, and of each further one,
+    /// relative to the previous one.
     pub ssn: u16,
     pub ssn_step: u16,
     pub flags: u8,
@@ -98,7 +101,7 @@ fn chunk(out: &mut Vec<u8>, kind: u8, flags: u8, body: &[u8]) {
 
 /// An end under attack.
 pub struct Victim {
-    // In a box, so that its own size is allocated too.
+    // Boxed, so that its own size is also allocated.
     end: Option<Box<Association>>,
     config: Config,
     bound: Bound,
@@ -106,15 +109,15 @@ pub struct Victim {
     now: Time,
     /// The next TSN in sequence.
     next: Serial32,
-    /// The first TSN of its own.
+    /// The first TSN of the victim.
     own: Serial32,
     /// Number of the next request, and of the victim's first one.
     request: Serial32,
-    /// Most that was allocated since the last check.
+    /// Maximum memory allocated since the last check.
     most: usize,
-    /// Most that the user had sent and the peer not acknowledged, bytes.
+    /// Maximum amount that the user had sent and the peer had not acknowledged, bytes.
     sends: usize,
-    /// Allocated before it was made.
+    /// Memory allocated before the association was created.
     before: usize,
     came: u64,
     steps: u64,
@@ -124,13 +127,13 @@ pub fn scheduler() -> Scheduler {
     Scheduler::from_name("lay", &SchedulerOptions::default()).expect("a built-in scheduler")
 }
 
-/// What the runtime does, on two paths.
+/// The runtime's configuration, on two paths.
 pub fn live(receive_buffer: u64) -> Config {
     let paths = vec![PathConfig::default(); 2];
     Config { streams: 1024, ..Config::preset(Preset::Live, paths, receive_buffer) }
 }
 
-/// Two ends of one configuration that are up.
+/// Two ends with the same configuration that are up.
 pub fn pair(config: &Config) -> (Association, Association, Time) {
     let mut now = Time::from_millis(1);
     let mut left = Association::connect(config.clone(), scheduler(), Seed::root(3), now);
@@ -155,7 +158,8 @@ pub fn pair(config: &Config) -> (Association, Association, Time) {
 }
 
 impl Victim {
-    /// `interleaving`: the peer sends I-DATA and I-FORWARD-TSN. `nr_sack`: both ends report what they will not drop.
+    /// `interleaving`: the peer sends I-DATA and I-FORWARD-TSN. `nr_sack`: both ends report non-renegable
+    /// data.
     pub fn new(bound: Bound, interleaving: bool, nr_sack: bool) -> Self {
         let config = Config {
             interleaving,
@@ -203,7 +207,7 @@ impl Victim {
         self.end.as_mut().expect("there always is one")
     }
 
-    /// Does all this, and checks the bounds after each step.
+    /// Performs these actions, and checks the bounds after each step.
     pub fn play(&mut self, ops: &[Op]) -> Result<(), Broken> {
         for op in ops {
             self.act(op);
@@ -213,7 +217,7 @@ impl Victim {
     }
 
     fn check(&mut self) -> Result<(), Broken> {
-        // What the user sent counts for itself, with its records.
+        // Sent data counts separately, with its records.
         let sends = self.config.send_buffer.saturating_sub(self.end().send_room()) as usize;
         self.sends = self.sends.max(sends);
         let memory = self.most.max(allocated()).saturating_sub(self.before + 3 * self.sends);
@@ -233,7 +237,8 @@ impl Victim {
                     let mut body = self.header(*ahead, 0, 0);
                     body.extend([at.to_be_bytes(), total.to_be_bytes()].concat());
                     body.resize(body.len() + usize::from(*size), 7);
-                    // The codec's own number of DATA FRAGMENT: it is ours, and in no RFC.
+                    // The codec's own number of DATA FRAGMENT, which is defined by this project and not
+                    // by an RFC.
                     chunk(&mut out, piece_kind(), WHOLE, &body);
                     self.flush(&mut out, DATAGRAM);
                 }
@@ -368,7 +373,7 @@ impl Victim {
             let kind = if self.config.interleaving { I_FORWARD_TSN } else { FORWARD_TSN };
             let mut out = Vec::new();
             chunk(&mut out, kind, 0, &body[..body.len().min(60_004)]);
-            // It is not the victim's.
+            // It does not belong to the victim.
             drop(body);
             self.flush(&mut out, 0);
         }
@@ -418,7 +423,7 @@ impl Victim {
         self.flush(&mut out, 0);
     }
 
-    /// Sends the chunks if they are more than `most` bytes.
+    /// Sends the chunks if they are longer than `most` bytes.
     fn flush(&mut self, out: &mut Vec<u8>, most: usize) {
         if out.len() <= most {
             return;
@@ -434,12 +439,12 @@ impl Victim {
             self.end().handle_in_place(now, PathId(0), &mut packet);
         }
         drop(packet);
-        // Before it is drained: a driver may have to wait for its socket.
+        // Measured before draining: a driver may have to wait for its socket.
         self.most = self.most.max(allocated());
         self.drain();
     }
 
-    /// Takes what it sends; what the user could read stays.
+    /// Takes the packets that it sends; readable messages stay.
     fn drain(&mut self) {
         let now = self.now;
         while self.end().poll_transmit(now).is_some() {}
@@ -447,7 +452,7 @@ impl Victim {
         self.follow();
     }
 
-    /// The peer counts on from the cumulative TSN.
+    /// The peer continues at the cumulative TSN.
     fn follow(&mut self) {
         self.next = Serial32::wrap(self.end().expected(StreamId(0)).0);
     }

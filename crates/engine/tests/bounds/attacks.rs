@@ -1,4 +1,4 @@
-//! Attacks on an association: each class by itself, and any of them in any order.
+//! Attacks on an association: each class separately, and any of them in any order.
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
@@ -9,8 +9,8 @@ use crate::association::{
 };
 use crate::{Bound, Broken, Measuring, assert_caught};
 
-/// What a chunk of the least length, 20 bytes, may cost twenty times over: a search, a place among its
-/// neighbours, its release and its acknowledgement.
+/// Steps per byte. A chunk of the minimum length, 20 bytes, may cost twenty times this: a search, a
+/// position among its neighbours, its release and its acknowledgement.
 const STEPS_PER_BYTE: u64 = 4;
 
 fn bound(receive_buffer: u64) -> Bound {
@@ -33,34 +33,34 @@ fn play(receive_buffer: u64, ops: &[Op]) -> Result<(), Broken> {
     Victim::new(bound(receive_buffer), false, false).play(ops)
 }
 
-/// As [`play`], with ends that report what they will not drop.
+/// Like [`play`], with ends that report non-renegable data.
 fn play_with_nr_sacks(receive_buffer: u64, ops: &[Op]) -> Result<(), Broken> {
     Victim::new(bound(receive_buffer), false, true).play(ops)
 }
 
-/// As [`play`], with messages that are interleaved (RFC 8260).
+/// Like [`play`], with interleaved messages (RFC 8260).
 fn play_interleaved(receive_buffer: u64, ops: &[Op]) -> Result<(), Broken> {
     Victim::new(bound(receive_buffer), true, false).play(ops)
 }
 
-/// One whole message on each stream, numbered as far ahead as can be told from behind.
+/// One complete message on each stream, with the maximum number that is still recognised as later.
 fn far_messages() -> Vec<Op> {
     vec![Op::Data(Burst { ssn: 32_767, ssn_step: 0, stream_step: 1, count: 1000, ..ONE })]
 }
 
-/// One chunk as far ahead as gap blocks reach.
+/// One chunk at the maximum distance that gap blocks reach.
 fn far_chunk() -> Vec<Op> {
     vec![Op::Data(Burst { ahead: 65_534, flags: UNORDERED | BEGIN, ..ONE })]
 }
 
-/// Pieces of one byte, and then one of them again and again.
+/// Pieces of one byte, then one of them repeatedly.
 fn repeated_pieces() -> Vec<Op> {
     let pieces =
         |step, count| Op::PartialChunks { ahead: 5, total: 9_000, offset: 0, step, size: 1, count };
     vec![pieces(2, 3900), pieces(0, 20_000)]
 }
 
-/// Messages of one byte that nobody reads.
+/// Messages of one byte that are never read.
 fn tiny_messages() -> Vec<Op> {
     vec![
         Op::Data(Burst {
@@ -80,7 +80,7 @@ fn heartbeats() -> Vec<Op> {
     vec![Op::Chunks { kind: HEARTBEAT, size: 4, count: 7000 }]
 }
 
-/// Messages and fragments that wait for numbers which are then skipped, one after the other and all at once.
+/// Messages and fragments that wait for numbers which are then skipped, in turn and in one chunk.
 fn all_skipped() -> Vec<Op> {
     let skip = |ahead, listed, count| Op::Forward {
         ahead,
@@ -105,7 +105,7 @@ fn all_skipped() -> Vec<Op> {
     ]
 }
 
-/// Streams that are reset one by one, all at once, again and again, and with much that waits on them.
+/// Streams that are reset one by one, all in one request, repeatedly, and with much data waiting on them.
 fn resets() -> Vec<Op> {
     let reset = |kind, ahead, listed, count, repeat| Op::ReConfig {
         kind,
@@ -158,7 +158,7 @@ fn each_defect_of_an_association_is_caught_by_an_attack_of_its_class() {
 
 type Known = Vec<(&'static str, Vec<Op>)>;
 
-/// Whole messages in numbers of all kinds.
+/// Complete messages with numbers of all kinds.
 fn known_messages() -> Known {
     let scattered = |flags| Burst { ahead: 2, step: 2, flags, count: 3000, ..ONE };
     vec![
@@ -193,7 +193,7 @@ fn known_messages() -> Known {
     ]
 }
 
-/// Fragments, long data and everything else.
+/// Fragments, long data and other chunks.
 fn known_others() -> Known {
     let fragments =
         |flags, size| Burst { ahead: 1, ssn: 0, ssn_step: 0, flags, size, count: 3000, ..ONE };
@@ -255,7 +255,7 @@ fn known_others() -> Known {
     ]
 }
 
-/// Lists that took more than they should have: kept as they are.
+/// Recorded lists of actions that once exceeded the bounds.
 #[test]
 fn known_attacks_keep_to_the_bounds_in_buffers_of_all_sizes() {
     let table = [known_messages(), known_others()].concat();

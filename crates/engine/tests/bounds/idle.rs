@@ -1,19 +1,19 @@
-//! What an association takes while nothing happens: a server holds thousands of them.
+//! Memory of an idle association: a server holds thousands of them.
 
 use crate::association::{live, pair};
 use crate::{Measuring, allocated};
 
-/// So many that what the test runner allocates meanwhile in its own threads is nothing beside them.
+/// Number of pairs. Large enough that concurrent allocations of the test runner's threads do not matter.
 const PAIRS: usize = 500;
 
-/// Bytes of the engine's part of an idle association, of the 20 KiB that a sealed one may take in all.
+/// Memory of the engine's part of an idle association, bytes, out of the 20 KiB of a sealed one.
 const IDLE_LIMIT: usize = 10 << 10;
 
 #[test]
 fn an_idle_live_association_takes_little() {
     let _measuring = Measuring::begin();
     let config = live(16 << 20);
-    // What a thread keeps for itself is made by the first.
+    // The first pair creates the thread's own data.
     drop(pair(&config));
     let before = allocated();
     let ends: Vec<_> =

@@ -1,8 +1,9 @@
-//! Memory and work that a peer can cause: whatever comes, an end takes at most twice its receive buffer and 64 KiB,
-//! and its work is in proportion to the bytes that came.
+//! Memory and work that a peer can cause: for any input, an end uses at most twice its receive buffer and
+//! 64 KiB, and its work is proportional to the received bytes.
 //!
-//! Memory is what the allocator counts, bookkeeping included; work is counted in steps by the engine itself, in
-//! builds with debug assertions. Each bound is shown to be tested by a defect that breaks it.
+//! Memory is measured by the allocator, bookkeeping included. Work is counted in steps by the engine
+//! itself, in builds with debug assertions. For each bound, a defect that breaks it shows that it is
+//! tested.
 
 mod association;
 mod attacks;
@@ -19,20 +20,20 @@ use ropewalk_engine::sctp::{GapBlock, GapList};
 #[global_allocator]
 static ALLOCATOR: Cap<System> = Cap::new(System, usize::MAX);
 
-/// Bytes that are allocated now.
+/// Number of bytes currently allocated.
 pub fn allocated() -> usize {
     ALLOCATOR.allocated()
 }
 
-/// Held by each test while it measures: the allocator counts for all threads.
+/// Held by each test while it measures, because the allocator counts for all threads.
 pub struct Measuring(#[expect(dead_code, reason = "held")] MutexGuard<'static, ()>);
 
 impl Measuring {
-    /// Waits for all others.
+    /// Waits for all other tests.
     pub fn begin() -> Self {
         static ONE: Mutex<()> = Mutex::new(());
         let guard = ONE.lock().unwrap_or_else(PoisonError::into_inner);
-        // Lists of gap blocks are kept by the thread to be used again, and belong to no association.
+        // Lists of gap blocks are kept by the thread for reuse, and do not belong to an association.
         let block = GapBlock { start: 2, end: 2 };
         let lists = vec![GapList::from_offsets(ropewalk_base::Serial32(0), vec![block; 512]); 64];
         drop(lists);
@@ -50,28 +51,28 @@ impl Drop for Measuring {
 /// A bound that was broken.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Broken {
-    /// Bytes allocated, and how many there may be.
+    /// Bytes allocated, and the limit.
     Memory(usize, usize),
-    /// Steps, and how many there may be.
+    /// Steps, and the limit.
     Work(u64, u64),
 }
 
-/// What an end may take, and how much work it may be.
+/// Limits of the memory and the work of an end.
 #[derive(Clone, Copy)]
 pub struct Bound {
     /// Bytes.
     pub receive_buffer: u64,
-    /// Steps per byte that came.
+    /// Steps per received byte.
     pub steps_per_byte: u64,
 }
 
 impl Bound {
-    /// Beside twice the receive buffer, bytes.
+    /// Allowance in addition to twice the receive buffer, bytes.
     const FIXED: usize = 64 << 10;
-    /// Steps beside those for the bytes that came.
+    /// Allowance in addition to the steps for the received bytes.
     const FIXED_STEPS: u64 = 10_000;
 
-    /// Whether so much memory, after so many bytes and steps, is too much.
+    /// Checks this amount of memory, after this number of bytes and steps.
     pub fn check(self, memory: usize, came: u64, steps: u64) -> Result<(), Broken> {
         let most = 2 * self.receive_buffer as usize + Self::FIXED;
         if memory > most {
@@ -82,7 +83,7 @@ impl Bound {
     }
 }
 
-/// With the defect `play` breaks a bound of the kind that `broken` tells, and without it none.
+/// Asserts that `play` breaks a bound of the kind `broken` with the defect, and no bound without it.
 pub fn assert_caught(
     defect: Defect,
     broken: fn(&Broken) -> bool,

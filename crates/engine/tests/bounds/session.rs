@@ -1,4 +1,4 @@
-//! An end of a Multipath TCP session, and a peer that sends whatever it likes.
+//! An end of a Multipath TCP session, and a peer that may send any input.
 
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -16,11 +16,11 @@ use crate::{Bound, Broken, Measuring, allocated, assert_caught};
 const STEPS_PER_BYTE: u64 = 4;
 const HEADERS: u64 = 60;
 
-/// Segments whose numbers grow by fixed steps, or something that the user does.
+/// Segments whose numbers increase by fixed steps, or an action of the user.
 #[derive(Clone, Debug)]
 enum Op {
     Data(Burst),
-    /// The user reads so many pieces.
+    /// The user reads this many pieces.
     Read(u16),
     /// Time passes, ms.
     Wait(u16),
@@ -29,10 +29,11 @@ enum Op {
 #[derive(Clone, Copy, Debug)]
 struct Burst {
     path: u8,
-    /// Data sequence number of the first, from the next in order on, and of each from the one before.
+    /// Data sequence number of the first segment, relative to the next in order, and of each further one,
+    /// relative to the previous one.
     ahead: u32,
     step: u32,
-    /// The same on the subflow, from what it has acknowledged on.
+    /// The same on the subflow, relative to its acknowledgement.
     seq: u32,
     seq_step: u32,
     size: u16,
@@ -49,7 +50,7 @@ fn end(config: &Config, opens: bool) -> Session {
     }
 }
 
-/// Hands over what `from` sends; the last acknowledgements of subflows and of data.
+/// Passes on the segments of `from`, and records the last acknowledgements of subflows and of data.
 fn drain(now: Time, from: &mut Session, mut take: impl FnMut(PathId, &mut Segment)) {
     let mut segment = Segment::default();
     while let Some(transmit_info) = from.poll_transmit_into(now, &mut segment) {
@@ -150,7 +151,7 @@ fn scattered() -> Vec<Op> {
     vec![Op::Data(ONE)]
 }
 
-/// The same byte again and again, under numbers of the subflow that lie anywhere.
+/// The same byte repeatedly, with arbitrary numbers of the subflow.
 fn the_same_anywhere() -> Vec<Op> {
     vec![Op::Data(Burst { ahead: 0, step: 0, seq: 5, seq_step: 1000, ..ONE })]
 }

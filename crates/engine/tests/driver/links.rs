@@ -1,4 +1,4 @@
-//! The links between two ends, and the paths that use them while addresses come and go.
+//! The links between two ends, and the paths that use them while addresses are added and removed.
 
 use core::net::IpAddr;
 
@@ -7,7 +7,7 @@ use ropewalk_engine::sctp::{AddressChange, Association, Packet, PathConfig};
 
 use super::Pair;
 
-/// The address from which packets of a path come.
+/// The source address of packets on a path.
 pub fn address_of(path: usize) -> IpAddr {
     IpAddr::from([10, 0, path as u8, 1])
 }
@@ -19,8 +19,8 @@ fn link_at(ip: IpAddr) -> usize {
 }
 
 impl Pair {
-    /// A packet arrives by a link. If no path of the end uses the link, it is ignored, unless its ASCONF makes it belong to the
-    /// association.
+    /// A packet arrives on a link. If no path of the end uses the link, it is ignored, unless its ASCONF
+    /// assigns it to the association.
     pub(super) fn arrive(&mut self, to: usize, link: usize, mut packet: Packet) {
         if self.path_by(to, link).is_none() && self.ends[to].admits_source(&packet) {
             self.add_path(to, link);
@@ -29,7 +29,7 @@ impl Pair {
         self.ends[to].handle_from(self.now, path, address_of(link), &mut packet);
     }
 
-    /// The link of a path: that of the same number, unless addresses have come and gone.
+    /// The link of a path: that of the same number, unless addresses were added or removed.
     pub(super) fn link_of(&self, end: usize, path: PathId) -> usize {
         self.links[end].get(path.index()).copied().unwrap_or(path.index())
     }
@@ -48,7 +48,7 @@ impl Pair {
         }
     }
 
-    /// Adds and retires the paths of addresses that have come and gone.
+    /// Adds and retires the paths of added and removed addresses.
     pub(super) fn follow_addresses(&mut self, end: usize) {
         while let Some(change) = self.ends[end].poll_address_change() {
             self.addresses[end].push(change);
@@ -70,7 +70,7 @@ impl Pair {
         }
     }
 
-    /// Adds a path by this link, unless there is one.
+    /// Adds a path on this link, unless there is one.
     fn add_path(&mut self, end: usize, link: usize) {
         if self.path_by(end, link).is_none() {
             let now = self.now;
@@ -78,7 +78,7 @@ impl Pair {
         }
     }
 
-    /// Adds a path by this link on which a new address of the end is announced.
+    /// Adds a path on this link, on which a new address of the end is announced.
     pub fn announce(&mut self, end: usize, link: usize) {
         self.place_path(end, link, |end| end.add_announcing_path(PathConfig::default()));
     }

@@ -1,4 +1,4 @@
-//! ABORT, the shutdown's chunks, and packets under tags that are not ours (RFC 9260, 8.4, 8.5, 9).
+//! ABORT, the chunks of the shutdown, and packets with foreign tags (RFC 9260, 8.4, 8.5, 9).
 
 use ropewalk_base::{Duration, PathId, Serial32, Time};
 use ropewalk_engine::sctp::association::{CloseReason, State};
@@ -30,7 +30,7 @@ fn an_abort_counts_under_our_tag_without_t_and_under_the_peers_with_t_and_is_nev
         let ended = matches!(victim.state(RIGHT), State::Ended(CloseReason::AbortedByPeer(_)));
         assert_eq!(ended, ends, "tag {tag:x}, T {t}");
     }
-    // While the peer's tag is not known, none is the peer's.
+    // While the peer's tag is unknown, no tag matches it.
     for (under_ours, tag, t) in [(false, 0, 1), (true, 0, 1), (false, 1, 1), (false, 0, 0)] {
         let (mut end, ours) = client();
         let tag = if under_ours { ours } else { tag };
@@ -41,7 +41,7 @@ fn an_abort_counts_under_our_tag_without_t_and_under_the_peers_with_t_and_is_nev
     send_to(&mut end, Time::ZERO, 0, &datagram(tag, &[abort(0)]));
     let told = CloseReason::AbortedByPeer(AbortCause::Unspecified);
     assert_eq!(*end.state(), State::Ended(told));
-    // Out of the blue it is met with silence, whatever is beside it.
+    // Without an association there is no answer, whatever the other chunks of the packet are.
     for t in [0, 1] {
         for tag in [0, 9] {
             let lone = datagram(tag, &[abort(t)]);
@@ -60,7 +60,7 @@ fn an_abort_whose_causes_contradict_its_length_is_nothing_and_any_other_counts()
         Vec::new(),
         cause.repeat(200),
         parameter(0xffff, &[0; 60_000]),
-        // Too short for what its code says, but a parameter like any other.
+        // Too short for its code, but a valid parameter.
         parameter(3, &[]),
         [cause.clone(), parameter(0, &[1])].concat(),
     ];
@@ -103,7 +103,7 @@ fn nothing_in_a_packet_with_an_abort_is_answered_wherever_it_stands() {
             assert!(ended, "{chunks:?}");
         }
     }
-    // DATA or a SACK before it is taken, and not answered either.
+    // DATA or a SACK before it is processed, but not answered either.
     let victim = Victim::up(1);
     let (first, before) = (victim.first_tsn(LEFT), victim.first_tsn(RIGHT).0.wrapping_sub(1));
     let dot = data(first, 0, 0, 3, b"x");
@@ -168,7 +168,7 @@ fn a_flood_of_shutdown_acks_out_of_the_blue_is_answered_seldom() {
     assert!((90..=110).contains(&answers.len()), "{} in a second", answers.len());
     let complete = Chunk::ShutdownComplete { reflected: true };
     assert!(answers.iter().all(|answer| answer.chunks[..] == [complete.clone()]));
-    // An end that is no more answers each packet once, however often it says so.
+    // An ended association answers each packet once, however many chunks it has.
     let mut victim = Victim::up(1);
     victim.hit(RIGHT, &[chunk(kind::ABORT, 0, &[])]);
     let many = vec![chunk(kind::SHUTDOWN_ACK, 0, &[]); 16_000];
@@ -221,7 +221,7 @@ fn under_a_tag_that_is_not_ours_no_chunk_of_any_type_does_anything() {
     for kind in 0..=255u8 {
         for body in [&[][..], &[0, 1, 0, 12, 1, 2, 3, 4], &[7; 20], &[0; 32]] {
             for tag in [0, 1, ours ^ 1, theirs, u32::MAX] {
-                // T under the peer's tag is another matter, and so is an INIT under 0.
+                // T with the peer's tag is a different case, and so is an INIT with tag 0.
                 let bytes = datagram(tag, &[chunk(kind, 0, body)]);
                 if kind == kind::INIT && tag == 0 {
                     continue;

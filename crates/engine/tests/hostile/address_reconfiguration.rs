@@ -1,4 +1,4 @@
-//! ASCONF and AUTH of a peer that lies, and of one that is not the peer.
+//! ASCONF and AUTH of a lying peer, and of a third party.
 
 use core::net::IpAddr;
 
@@ -16,7 +16,7 @@ const AUTH: u8 = 0x0f;
 const ASCONF: u8 = 0xc1;
 const ASCONF_ACK: u8 = 0x80;
 
-/// Parameter types (RFC 5061, 4.2), written down once more.
+/// Parameter types (RFC 5061, 4.2), independent of the codec.
 const ADD: u16 = 0xc001;
 const DELETE: u16 = 0xc002;
 const ERROR: u16 = 0xc003;
@@ -72,7 +72,7 @@ fn answers(packets: &[Packet]) -> Vec<(u16, u32, Option<u16>)> {
 }
 
 impl Victim {
-    /// A packet of these chunks with the code of the left end.
+    /// A packet of these chunks, signed by the left end.
     fn signed(&self, chunks: &[Vec<u8>]) -> Packet {
         let bytes = datagram(self.tags(RIGHT).0, chunks);
         let mut packet = read(&bytes).expect("a packet");
@@ -80,14 +80,14 @@ impl Victim {
         packet
     }
 
-    /// A packet comes to the right end on a path; what it answers.
+    /// Passes a packet to the right end on a path. Returns the answers.
     fn come(&mut self, path: usize, packet: Packet) -> Vec<Packet> {
         let before = self.pair.log.len();
         self.pair.inject(RIGHT, path, packet);
         self.pair.log[before..].iter().map(|sent| sent.packet.clone()).collect()
     }
 
-    /// A signed packet of one ASCONF comes on path 0.
+    /// Passes a signed packet with one ASCONF to the right end on path 0.
     fn ask_by_asconf(&mut self, serial: Serial32, parameters: &[Vec<u8>]) -> Vec<Packet> {
         let packet = self.signed(&[asconf(serial, parameters)]);
         self.come(0, packet)
@@ -130,14 +130,14 @@ fn without_a_code_nothing_is_answered_and_no_address_changes() {
     }
     assert_eq!(victim.all(RIGHT).len(), before.len());
     assert_eq!(victim.addresses(), [address_of(0), address_of(1)]);
-    // An algorithm that was not offered is reported, and what follows is discarded.
+    // An algorithm that was not offered is reported, and the following chunks are discarded.
     let chunks = [heartbeat(b"one"), auth(0, 2, &[7; 20]), heartbeat(b"two")];
     let answer = victim.hit(RIGHT, &chunks);
     assert_eq!(names(&answer), ["ERROR", "HEARTBEAT ACK"]);
     assert!(victim.changes().is_empty());
 }
 
-/// The unspecified address stands for the source, which anybody can write into a packet.
+/// The unspecified address stands for the source, which an attacker can forge.
 #[test]
 fn a_source_becomes_an_address_only_by_an_authentic_request_from_there() {
     let mut victim = victim();
@@ -189,7 +189,7 @@ fn a_repeated_request_gets_the_same_answer_and_others_are_discarded() {
         let ask = victim.signed(&[asconf(serial.plus(at), &[request(DELETE, at, address_of(0))])]);
         let answer = victim.come(0, ask.clone());
         assert_eq!(answers(&answer), [(ERROR, at, Some(0xa2))]);
-        // A copy that an attacker sends from elsewhere.
+        // A copy that an attacker sends from another address.
         for path in [0, 1] {
             let again = victim.come(path, ask.clone());
             assert_eq!(answers(&again), answers(&answer));
@@ -234,7 +234,7 @@ fn refused_requests_say_why_and_what_was_done_after_them_is_said_as_well() {
         ]
     );
     assert_eq!(victim.addresses(), [address_of(0), address_of(1), ip("192.0.2.7")]);
-    // All but the source, and then the last one.
+    // All except the source, then the last one.
     let answer = victim.ask_by_asconf(serial.plus(1), &[request(DELETE, 1, ip("0.0.0.0"))]);
     assert!(answers(&answer).is_empty() && names(&answer).contains(&"ASCONF ACK"));
     assert_eq!(victim.addresses(), [address_of(0)]);
@@ -348,7 +348,7 @@ proptest! {
         for body in bodies {
             let parameters: Vec<_> = body.iter().map(|(kind, path, length)| {
                 let mut one = request(*kind, 7, address_of(*path));
-                // Some are cut, and some have a wrong length.
+                // Some are truncated, and some have a wrong length.
                 if *length < 12 && cut % 3 == 0 {
                     one.truncate(*length / 4 * 4);
                 }
@@ -387,7 +387,7 @@ proptest! {
 
 #[test]
 fn cut_auth_chunks_change_nothing() {
-    // An AUTH chunk that is cut, at the end of a packet, or without any code.
+    // An AUTH chunk that is truncated, at the end of a packet, or without a code.
     let mut victim = victim();
     for length in 0..40 {
         let body = chunk(AUTH, 0, &vec![0; length]);

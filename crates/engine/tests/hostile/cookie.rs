@@ -1,4 +1,5 @@
-//! Cookies that come back changed, late, twice or from elsewhere (RFC 9260, 5.1.5, 5.2.4, 5.2.6).
+//! Cookies that are returned modified, late, twice or from another address (RFC 9260, 5.1.5, 5.2.4,
+//! 5.2.6).
 
 use bytes::Bytes;
 use ropewalk_base::{Duration, PathId, Seed, Serial32, StreamId, Time};
@@ -14,7 +15,7 @@ use super::kit::{
 };
 use crate::driver::{LEFT, Pair, RIGHT, in_turn, ms};
 
-/// A listener, and a COOKIE ECHO that is good for it.
+/// A listener, and a COOKIE ECHO that it accepts.
 fn knocking() -> (Listener, Packet) {
     let mut listener = listener();
     let mut end = Association::connect(live(1, 1 << 16), in_turn(), Seed::root(12), Time::ZERO);
@@ -51,7 +52,7 @@ fn a_cookie_with_any_byte_changed_cut_or_added_or_from_elsewhere_opens_nothing()
     for elsewhere in [&b"192.0.2.2:9899"[..], b"192.0.2.1:9898", b""] {
         assert!(!accepts(&mut listener, Time::ZERO, elsewhere, &good));
     }
-    // Expired; under a key that is gone; and by another process.
+    // Expired, with a deleted key, and with the key of another process.
     for late in [61, 500, 100_000] {
         assert!(!accepts(&mut listener.clone(), Time::from_secs(late), HOME, &good), "{late} s");
     }
@@ -69,7 +70,7 @@ fn authentication_that_was_not_agreed_on_lets_nothing_pass() {
     let auth = chunk(kind::AUTH, 0, &[&[0, 0, 0, 1][..], &[7; 20]].concat());
     let first = datagram(echo.tag, &[auth.clone(), cookie.clone()]);
     assert!(!accepts(&mut listener, Time::ZERO, HOME, &first), "AUTH ends the packet before it");
-    // Behind the cookie it ends what follows.
+    // After the cookie it ends the processing of the packet.
     let dot = data(Serial32(1), 0, 0, 3, b"x");
     let mut packet = read(&datagram(echo.tag, &[cookie, auth, dot])).expect("a packet");
     let Answer::Accept(proof) = listener.handle(Time::ZERO, HOME, &mut packet) else {
@@ -134,7 +135,7 @@ fn a_cookie_that_comes_again_is_acknowledged_in_every_state_that_is_up_and_moves
         let news = victim.pair.events[RIGHT].iter().filter(|(_, e)| *e == Event::Connected);
         assert_eq!(news.count(), 1, "{state}");
     }
-    // To the end that sent it, it is somebody else's.
+    // The end that sent the COOKIE ECHO did not make the cookie.
     let (mut victim, echo) = in_state("Established");
     let before = victim.all(LEFT);
     assert_eq!(victim.take(LEFT, 0, &echo), []);
@@ -199,7 +200,7 @@ fn tags_and_tie_tags_decide_over_a_cookie_as_the_table_has_it() {
                 (0, 0),
                 (right.1, right.0),
                 (0, right.1),
-                // The tags themselves are no tie-tags: anybody who asks for a cookie would see them.
+                // The tags themselves are not tie-tags: any host that requests a cookie would see them.
                 (ours, theirs),
             ] {
                 let mut victim = Victim::up(1);
@@ -207,7 +208,7 @@ fn tags_and_tie_tags_decide_over_a_cookie_as_the_table_has_it() {
                 let cookie = own_cookie(right_seed(), &content(local, peer, ties, now));
                 let echo = [chunk(kind::COOKIE_ECHO, 0, &cookie)];
                 let what = format!("local {local:x}, peer {peer:x}, ties {ties:x?}");
-                // Under any other tag it is nothing at all.
+                // With any other tag it has no effect.
                 let before = victim.all(RIGHT);
                 assert_eq!(victim.take(RIGHT, 0, &datagram(local ^ 1, &echo)), [], "{what}");
                 assert_eq!(victim.all(RIGHT), before, "{what}");
@@ -216,7 +217,7 @@ fn tags_and_tie_tags_decide_over_a_cookie_as_the_table_has_it() {
                     victim.pair.events[RIGHT].iter().any(|(_, e)| *e == Event::Restarted);
                 let tags = victim.tags(RIGHT);
                 match (local == ours, peer == theirs) {
-                    // D, and B: the peer may have picked another tag.
+                    // D, and B: the peer may have chosen another tag.
                     (true, _) => {
                         assert_eq!(names(&answers), ["COOKIE ACK"], "{what}");
                         assert_eq!((tags, restarted), ((ours, peer), false), "{what}");
@@ -226,7 +227,7 @@ fn tags_and_tie_tags_decide_over_a_cookie_as_the_table_has_it() {
                         assert_eq!(names(&answers)[0], "COOKIE ACK", "{what}");
                         assert_eq!((tags, restarted), ((other, other), true), "{what}");
                     }
-                    // C, and what the table does not have.
+                    // C, and combinations that are not in the table.
                     (false, _) => {
                         assert_eq!(names(&answers), [] as [&str; 0], "{what}");
                         assert_eq!((tags, restarted), ((ours, theirs), false), "{what}");
@@ -245,7 +246,7 @@ fn a_cookie_of_our_own_sets_up_an_end_that_only_began_whatever_tag_the_peer_has_
         for (change, expected) in [(0, &["COOKIE ACK"][..]), (1, &[])] {
             let (mut end, tag) = if after_init_ack { echoed(Time::ZERO) } else { client() };
             let before = end.state().clone();
-            // Action B: the INIT of the peer crossed ours, and its tag is not the one that we know of.
+            // Action B: the INIT of the peer crossed ours, and its tag is not the known one.
             let local = tag ^ change;
             let cookie = own_cookie(CLIENT_SEED, &content(local, 22, (0, 0), Time::ZERO));
             let echo = datagram(local, &[chunk(kind::COOKIE_ECHO, 0, &cookie)]);
@@ -296,7 +297,7 @@ fn a_stale_cookie_under_another_tag_is_not_even_reported() {
     }
 }
 
-/// An end that has sent its COOKIE ECHO, by the time given, and its tag.
+/// An end that has sent its COOKIE ECHO at the given time, and its tag.
 fn echoed(now: Time) -> (Association, u32) {
     let (mut end, tag) = client();
     let body = [&super::kit::fixed(9, 1 << 16, 5, 5)[..], &parameter(7, &[1; 40])].concat();
@@ -327,7 +328,7 @@ fn cookie_ack_and_stale_cookie_count_only_where_a_cookie_was_sent() {
     for measure in [0, 1, u32::MAX] {
         let (mut end, tag) = echoed(Time::ZERO);
         let now = Time::from_millis(70);
-        // One packet says so three times, once with a measure that is cut.
+        // One packet reports it three times, once with a truncated measure.
         let cut = chunk(kind::ERROR, 0, &[0, 3, 0, 6, 0, 0]);
         let answers =
             send_to(&mut end, now, 0, &datagram(tag, &[cut, stale(measure), stale(measure)]));

@@ -1,4 +1,4 @@
-//! DATA (RFC 9260, 3.3.1, 6): what makes no sense is refused, what is too much is not kept.
+//! DATA (RFC 9260, 3.3.1, 6): invalid chunks are refused, and excess chunks are not kept.
 
 use ropewalk_base::Serial32;
 use ropewalk_engine::Payload;
@@ -40,11 +40,11 @@ fn streams_that_do_not_exist_are_acknowledged_reported_a_few_times_and_never_kep
     let answers = victim.hit(RIGHT, &many);
     assert!(names(&answers).iter().filter(|name| **name == "ERROR").count() <= 4, "{answers:?}");
     assert_eq!(names(&answers).last(), Some(&"SACK"));
-    // With holes, as far as gap blocks reach.
+    // With holes, up to the reach of gap blocks.
     for ahead in (600..70_000).step_by(50) {
         victim.hit(RIGHT, &[data(first.plus(ahead), u16::MAX, 0, WHOLE, b"x")]);
     }
-    // Nothing is kept but the note of more than a thousand gaps, which is charged.
+    // Only the record of more than a thousand gaps is kept, which is charged.
     let (held, free) = victim.pair.ends[RIGHT].receive_occupancy();
     assert!(held == 0 && free > (1 << 18) / 16 * 15, "{held} B held, {free} B free");
     assert_eq!(victim.pair.read[RIGHT].len(), 0);
@@ -118,7 +118,7 @@ fn a_message_without_end_never_takes_more_than_the_buffer() {
             assert!(held + free <= 1 << 18, "{held} B held, {free} B free");
         }
         assert_eq!(*victim.state(RIGHT), State::Established);
-        // Who reads gets it in parts; who does not shuts the window.
+        // A user that reads gets it in parts; one that does not closes the window.
         let taken = victim.pair.ends[RIGHT].receive_stats().received;
         assert!(if reads { taken > 2500 } else { taken < 300 }, "{taken} taken");
     }
@@ -131,7 +131,7 @@ fn one_byte_on_each_of_65535_streams_fills_the_buffer_and_no_more() {
     let mut victim = Victim::of(Pair::up(&settings, &[10]));
     let first = victim.first_tsn(LEFT);
     for packet in 0..500u32 {
-        // Each begins a message, and what would follow is missing.
+        // Each begins a message, and the following fragment is missing.
         let chunks: Vec<_> = (0..60)
             .map(|i| packet * 60 + i)
             .map(|i| data(first.plus(1 + 2 * i), i as u16, 0, BEGIN, b"x"))
@@ -141,7 +141,7 @@ fn one_byte_on_each_of_65535_streams_fills_the_buffer_and_no_more() {
         assert!(held + free <= 1 << 18);
     }
     let stats = victim.pair.ends[RIGHT].receive_stats();
-    // The memory that they take, and not their 20 bytes on the wire, fills the buffer.
+    // The buffer is filled by their memory, not by their 20 bytes on the wire.
     assert!((500..(1 << 18) / 100).contains(&stats.received), "{}", stats.received);
     assert!(stats.refused > 10_000);
 }

@@ -1,4 +1,4 @@
-//! Packets that are none, and chunks whose lengths lie.
+//! Datagrams that are not packets, and chunks with wrong lengths.
 
 use ropewalk_base::Time;
 use ropewalk_engine::sctp::association::{CloseReason, State};
@@ -17,7 +17,7 @@ fn what_is_shorter_than_a_header_is_nothing() {
     for bytes in 0..12 {
         assert_eq!(read(&whole.slice(..bytes)), Err(DecodeError::Short { bytes }));
     }
-    // A header alone is a packet in which nothing is said.
+    // A header alone is a packet without content.
     let mut victim = Victim::up(1);
     let before = victim.all(RIGHT);
     assert_eq!(victim.hit::<&[u8]>(RIGHT, &[]), []);
@@ -73,7 +73,7 @@ fn a_chunk_whose_length_cannot_be_true_ends_the_packet_before_it() {
             assert_eq!(read(&datagram(9, &[&bad])), Err(DecodeError::Length { kind }), "{what}");
             let mut victim = Victim::up(1);
             let answers = victim.hit(RIGHT, &[heartbeat(b"one"), bad.clone(), heartbeat(b"two")]);
-            // With 33 B the two that follow are its own content.
+            // With 33 B the two following chunks are its own content.
             let within = length == 33;
             let most = if within { 2 } else { 1 };
             assert!((1..=most).contains(&names(&answers).len()), "{what}: {answers:?}");
@@ -86,7 +86,7 @@ fn a_chunk_whose_length_cannot_be_true_ends_the_packet_before_it() {
 // 6.
 #[test]
 fn a_packet_may_end_in_the_padding_of_its_last_chunk_and_not_before() {
-    // The length of the chunk, 13, leaves out three bytes of padding.
+    // The length of the chunk, 13, excludes three bytes of padding.
     let last = chunk(kind::HEARTBEAT, 0, &parameter(1, b"five5")[..9]);
     let bytes = [heartbeat(b"one"), last].concat();
     for cut in 0..=3 {

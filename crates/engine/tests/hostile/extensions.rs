@@ -1,4 +1,4 @@
-//! Chunks of extensions that were not agreed on: what their highest bits say, and no more.
+//! Chunks of extensions that were not negotiated: only their highest bits count.
 
 use ropewalk_base::Serial32;
 use ropewalk_engine::sctp::association::State;
@@ -6,17 +6,17 @@ use ropewalk_engine::sctp::association::State;
 use super::kit::{Victim, WHOLE, chunk, data, heartbeat, kind, names, parameter};
 use crate::driver::{LEFT, RIGHT};
 
-/// What an end does with a chunk that means nothing to it.
+/// The reaction of an end to an unknown chunk.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Answer {
     Stop,
     Skip,
     SkipAndReport,
-    /// The packet contradicts itself and is dropped whole.
+    /// The packet is inconsistent and dropped entirely.
     Drop,
 }
 
-/// Hits an association in the midst of a transfer with such chunks, and holds it to the answer.
+/// Passes such chunks to an association during a transfer, and checks the answer.
 fn expect(kind: u8, bodies: &[Vec<u8>], answer: Answer) {
     let expected: &[&str] = match answer {
         Answer::Stop | Answer::Drop => &[],
@@ -35,7 +35,7 @@ fn expect(kind: u8, bodies: &[Vec<u8>], answer: Answer) {
         let end = &victim.pair.ends[RIGHT];
         assert_eq!((end.tags(), end.path_count(), end.state()), (tags, 2, &State::Established));
         assert_eq!(victim.pair.view(RIGHT, 0).in_flight, flying, "{what}");
-        // Numbers and streams are where they were.
+        // Numbers and streams are unchanged.
         let first = victim.first_tsn(LEFT);
         victim.hit(RIGHT, &[data(first, 0, 0, WHOLE, b"fine")]);
         assert_eq!(victim.pair.read_bytes(RIGHT), 4, "{what}");
@@ -89,7 +89,7 @@ fn asconf_changes_no_address() {
     let many = tsn_and(Serial32(1), &[&lead[..], &parameter(add, &[]).repeat(100)].concat());
     let cut = tsn_and(Serial32(1), &[0xc0, 1, 0, 99]);
     expect(0xc1, &[many, cut, vec![0; 3]], Answer::Drop);
-    // An ASCONF ACK for what was never asked.
+    // An ASCONF ACK without a request.
     let acks = [tsn_and(Serial32(1), &[]), tsn_and(Serial32(0), &parameter(0xc005, &[0, 0, 0, 1]))];
     expect(0x80, &acks, Answer::Skip);
 }
@@ -110,7 +110,7 @@ fn auth_ends_the_packet_whatever_it_says() {
     ];
     expect(kind::AUTH, &bodies, Answer::Stop);
     expect(kind::AUTH, &[Vec::new(), vec![0; 3]], Answer::Drop);
-    // Behind another chunk it ends the packet there.
+    // After another chunk it ends the processing of the packet.
     let mut victim = Victim::up(1);
     let chunks = [heartbeat(b"one"), chunk(kind::AUTH, 0, &bodies[0]), heartbeat(b"two")];
     assert_eq!(names(&victim.hit(RIGHT, &chunks)), ["HEARTBEAT ACK"]);
@@ -149,7 +149,7 @@ fn echoed_congestion_and_reported_drops_move_no_window() {
     let window = victim.pair.view(RIGHT, 0).cwnd;
     (0..100).for_each(|_| drop(victim.hit(RIGHT, &[chunk(12, 0, &tsns[0])])));
     assert_eq!(victim.pair.view(RIGHT, 0).cwnd, window);
-    // PKTDROP with a forged report inside: not known, and skipped.
+    // PKTDROP with a forged report inside: unknown, and skipped.
     let report =
         [&[0, 1, 0, 0, 0, 1, 0, 0, 5, 220, 0, 0][..], &data(first, 0, 0, 3, b"x")].concat();
     expect(0x81, &[report, Vec::new()], Answer::Skip);

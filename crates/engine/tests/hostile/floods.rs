@@ -1,4 +1,4 @@
-//! Packets that come back, come again, come in any order, and clocks that jump.
+//! Packets that are returned, repeated or reordered, and clocks that jump.
 
 use bytes::Bytes;
 use ropewalk_base::{Duration, PathId, Rng, Seed, Time};
@@ -28,7 +28,7 @@ fn two_listeners_that_answer_each_other_soon_fall_silent() {
             }
         }
     }
-    // A real INIT, and the answer to it, thrown back at their senders.
+    // A real INIT and its answer, sent back to their senders.
     let mut listener = super::kit::listener();
     let answer = reply(&mut listener, Time::ZERO, &datagram(0, &[init(7, &[])])).expect("one");
     let second = reply(&mut listener, Time::ZERO, &bytes_of(&answer)).expect("an ABORT");
@@ -102,12 +102,12 @@ fn an_end_to_which_all_that_it_sends_comes_back_sends_little() {
         returning.extend(send_to(&mut fresh, now, 0, &next));
     }
     assert!(sent < 200, "{sent} packets in a minute");
-    // And a client that gets its own INIT on another path stays what it is.
+    // A client that gets its own INIT on another path is unchanged.
     let own = datagram(0, &[init(7, &[])]);
     assert!(send_to(&mut end, now, 1, &own).len() <= 1);
 }
 
-/// Every packet of a life of two ends, as bytes, with whom it was for.
+/// Every packet of a complete association, as bytes, with its receiver.
 fn life() -> Vec<(usize, Bytes)> {
     let mut pair = Pair::new(&live(2, 1 << 18), &[10, 30]);
     pair.run_for(ms(200));
@@ -137,7 +137,7 @@ fn packets_of_a_whole_life_in_any_order_and_many_times_break_nothing() {
     assert!(packets.len() > 30);
     for case in 0..60 {
         let mut rng = Seed::root(case).child("order").rng();
-        // The same ends with the same tags, at some moment of their lives.
+        // The same ends with the same tags, at some time of their lives.
         let mut pair = Pair::new(&live(2, 1 << 18), &[10, 30]);
         pair.run_for(ms(rng.below(150)));
         let mut order = packets.clone();
@@ -153,7 +153,7 @@ fn packets_of_a_whole_life_in_any_order_and_many_times_break_nothing() {
         for end in [LEFT, RIGHT] {
             let (held, free) = pair.ends[end].receive_occupancy();
             assert!(held + free <= 1 << 18, "case {case}");
-            // Ten messages were sent each way; none comes out twice.
+            // Ten messages were sent in each direction. None is delivered twice.
             assert!(pair.read[end].len() <= 10, "case {case}: {}", pair.read[end].len());
         }
     }
@@ -196,7 +196,7 @@ fn a_clock_that_jumps_back_or_ahead_panics_nobody() {
             while machine.read(other).is_some() {}
         }
     }
-    // A listener under the same clock.
+    // A listener with the same clock.
     let mut listener = super::kit::listener();
     let init = datagram(0, &[init(7, &[])]);
     for millis in [1_000_000, 0, 500, u64::MAX / 2_000_000, 3] {

@@ -12,7 +12,7 @@ use super::kit::{
 };
 use crate::driver::{Fate, LEFT, Pair, RIGHT, ms};
 
-/// A victim whose left end has asked on path 1, where nothing arrives; and what it has asked.
+/// A victim whose left end has sent a HEARTBEAT on path 1, where nothing arrives; and its information.
 fn asking() -> (Victim, Bytes) {
     let mut pair = Pair::new(&live(2, 1 << 18), &[10, 30]);
     pair.script(|sent| if sent.path == 1 { Fate::Drop } else { Fate::Arrive });
@@ -80,10 +80,10 @@ fn a_heartbeat_ack_confirms_the_path_of_its_nonce_once_whichever_way_it_arrives(
         victim.take(LEFT, path, bytes);
         assert_eq!(status(&victim), PathStatus::Unconfirmed, "on path {path}");
     }
-    // A multihomed peer with one default route answers on path 0 what was asked on path 1.
+    // A multihomed peer with one default route answers a HEARTBEAT of path 1 on path 0.
     victim.take(LEFT, 0, &good);
     assert_eq!(status(&victim), PathStatus::Active);
-    // Much later it tells nothing of the path's round trip.
+    // Much later it gives no sample of the path's round trip.
     let trip = victim.pair.view(LEFT, 1).srtt;
     victim.pair.now += Duration::from_secs(3);
     victim.take(LEFT, 1, &good);
@@ -99,7 +99,7 @@ fn a_flood_of_heartbeats_is_answered_by_no_more_bytes_than_it_has() {
         let asked: usize = many.iter().map(Vec::len).sum::<usize>() + 12;
         let mut victim = Victim::up(1);
         let answers = victim.hit(RIGHT, &many);
-        // 12.4: one packet answers one packet.
+        // 12.4: one packet is answered by one packet.
         assert_eq!(answers.len(), 1);
         assert!(answers[0].wire_len() as usize <= asked.min(1480), "for {asked} B");
         let fit = (1468 - 16) / (8 + size.next_multiple_of(4));

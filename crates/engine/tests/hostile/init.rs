@@ -95,7 +95,7 @@ fn no_init_calls_forth_more_than_three_times_its_bytes() {
         let (asked, answered) = (bytes.len() + 20, answer.wire_len() as usize + 20);
         assert!(answered <= 3 * asked, "{what}: {answered} B for {asked} B");
         assert!(answered <= 1500, "{what}: {answered} B");
-        // The same from an association that is up.
+        // The same to an association that is up.
         let mut victim = Victim::up(2);
         let before = (victim.tags(RIGHT), victim.state(RIGHT).clone());
         let answers = victim.take(RIGHT, 0, &bytes);
@@ -121,7 +121,7 @@ fn parameters_whose_lengths_lie_make_an_init_nothing() {
         &[0, 11, 0, 60, b'x'],
     ];
     for parameters in table {
-        // The chunk says that it ends where its bytes do.
+        // The length of the chunk agrees with its bytes.
         let body = [&fixed(TAG, 1 << 16, 5, 5), parameters].concat();
         let bytes = datagram(0, &[chunk(kind::INIT, 0, &body)]);
         assert_eq!(reply(&mut listener(), Time::ZERO, &bytes), None, "{parameters:?}");
@@ -159,7 +159,8 @@ fn of_very_many_addresses_a_few_are_kept_and_none_is_used_unproved() {
     };
     assert!(proof.peer().addresses.len() <= 32, "{}", proof.peer().addresses.len());
     assert!(proof.peer().addresses.contains(&IpAddr::from([192, 0, 2, 1])));
-    // Addresses are no paths: those the driver makes of them, and each is proved before it carries data.
+    // Addresses are not paths: the driver creates paths for them, and each is validated before it carries
+    // data.
 }
 
 // 18.
@@ -206,7 +207,7 @@ fn ack(tag: u32, parameters: &[u8]) -> Vec<u8> {
 fn an_init_ack_counts_once_and_only_where_it_is_awaited() {
     let cookie = parameter(7, &[5; 100]);
     let good = ack(TAG, &cookie);
-    // Nobody waits for one.
+    // This end does not wait for an INIT ACK.
     let mut victim = Victim::up(1);
     let before = victim.all(RIGHT);
     assert_eq!(victim.hit(RIGHT, std::slice::from_ref(&good)), []);
@@ -214,19 +215,19 @@ fn an_init_ack_counts_once_and_only_where_it_is_awaited() {
     let other = datagram(9, std::slice::from_ref(&good));
     let answer = reply(&mut listener(), Time::ZERO, &other).expect("an ABORT");
     assert_eq!((names(std::slice::from_ref(&answer)), answer.tag), (vec!["ABORT"], 9));
-    // Twice, with another tag the second time; the first is from another address of the peer.
+    // Twice, with another tag the second time. The first is from another address of the peer.
     let (mut end, tag) = client();
     let answers = send_to(&mut end, Time::ZERO, 1, &datagram(tag, std::slice::from_ref(&good)));
     assert_eq!((names(&answers), answers[0].tag), (vec!["COOKIE ECHO"], TAG));
     let second = datagram(tag, &[ack(TAG ^ 1, &cookie)]);
     assert_eq!(send_to(&mut end, Time::ZERO, 0, &second), []);
     assert_eq!(end.tags(), (tag, TAG));
-    // Never alone means never taken.
+    // An INIT ACK that is not alone is never accepted.
     let (mut end, tag) = client();
     let both = datagram(tag, &[good.clone(), ack(TAG ^ 1, &cookie)]);
     assert_eq!(send_to(&mut end, Time::ZERO, 0, &both), []);
     assert!(matches!(end.state(), State::CookieWait { .. }));
-    // A cookie that no packet could carry back.
+    // A cookie that is too long for any packet.
     let long = datagram(tag, &[ack(TAG, &parameter(7, &vec![5; 60_000]))]);
     assert_eq!(send_to(&mut end, Time::ZERO, 0, &long), []);
     assert!(matches!(end.state(), State::CookieWait { .. }));

@@ -1,4 +1,4 @@
-//! I-DATA and I-FORWARD-TSN of a peer with which interleaving was agreed on (RFC 8260).
+//! I-DATA and I-FORWARD-TSN of a peer after the negotiation of interleaving (RFC 8260).
 
 use ropewalk_base::{Serial32, StreamId};
 use ropewalk_engine::sctp::Config;
@@ -13,7 +13,7 @@ const I_FORWARD: u8 = 0xc2;
 
 fn victim() -> Victim {
     let config = Config { interleaving: true, ..live(2, 1 << 18) };
-    // Peers that list extensions agree on nothing else.
+    // Peers that list extensions negotiate nothing else.
     let listed = ropewalk_engine::sctp::Extensions::FORWARD_TSN;
     let negotiation = ropewalk_engine::sctp::Negotiation::Listed(listed);
     Victim::of(Pair::up(&Config { negotiation, ..config }, &[10, 30]))
@@ -54,7 +54,7 @@ fn next(victim: &Victim) -> Serial32 {
 #[test]
 fn fragments_that_contradict_each_other_end_the_association() {
     let sound = [(1, BEGIN, 0), (2, 0, 1), (3, 0, 5)];
-    /// TSN from the first on, flags, and fragment sequence number.
+    /// TSN relative to the first, flags, and fragment sequence number.
     type Fragment = (u32, u8, u32);
     let table: &[(&str, &[Fragment], bool)] = &[
         ("nothing wrong", &[], false),
@@ -100,7 +100,7 @@ fn a_message_that_was_delivered_does_not_come_again() {
         victim.hit(RIGHT, &[i_data(first, 0, message, 0, WHOLE, b"four")]);
         assert!(matches!(victim.state(RIGHT), State::Ended(_)), "{message} is behind 0");
     }
-    // As far ahead as can be told from behind.
+    // At the maximum distance that is still recognised as later.
     let mut victim = self::victim();
     victim.hit(RIGHT, &[i_data(first, 0, (1 << 31) - 1, 0, WHOLE, b"four")]);
     assert_eq!((victim.pair.read_bytes(RIGHT), victim.state(RIGHT)), (0, &State::Established));
@@ -166,7 +166,7 @@ fn skipped_messages_are_dropped_and_what_waited_for_them_is_delivered() {
         let mut victim = victim();
         let first = victim.first_tsn(LEFT);
         let order = if unordered { UNORDERED } else { 0 };
-        // Message 0 lacks its second fragment; message 1 is whole; message 2 lacks its end.
+        // Message 0 lacks its second fragment, message 1 is complete, and message 2 lacks its end.
         victim.hit(RIGHT, &[i_data(first, 0, 0, 0, BEGIN | order, b"begin")]);
         victim.hit(RIGHT, &[i_data(first.plus(2), 0, 0, 2, END | order, b"end")]);
         victim.hit(RIGHT, &[i_data(first.plus(3), 0, 1, 0, WHOLE | order, b"whole")]);
@@ -181,7 +181,7 @@ fn skipped_messages_are_dropped_and_what_waited_for_them_is_delivered() {
         victim.hit(RIGHT, &[i_data(first.plus(5), 0, 2, 1, END | order, b"over")]);
         assert_eq!(victim.pair.read_bytes(RIGHT), 13);
         assert_eq!(victim.pair.ends[RIGHT].receive_occupancy().0, 0);
-        // A fragment of the skipped message that comes late is acknowledged and dropped.
+        // A late fragment of the skipped message is acknowledged and dropped.
         victim.hit(RIGHT, &[i_data(first.plus(6), 0, 0, 3, order, b"late")]);
         assert_eq!((next(&victim), victim.pair.read_bytes(RIGHT)), (first.plus(7), 13));
         assert_eq!(victim.pair.ends[RIGHT].receive_occupancy().0, 0);

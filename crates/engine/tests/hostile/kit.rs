@@ -1,4 +1,4 @@
-//! Raw chunks, and ends that are hit with them.
+//! Raw chunks, and ends that receive them.
 
 use bytes::Bytes;
 use ropewalk_base::{PathId, Seed, Serial32, Time};
@@ -13,8 +13,8 @@ use crate::driver::{Fate, Pair, in_turn, name, preset_config};
 /// Address of the hostile peer.
 pub const HOME: &[u8] = b"192.0.2.1:9899";
 
-/// Chunk types (RFC 9260, 3.2), as they are on the wire. Written down once more, and not taken from the
-/// codec: these tests hold the codec against the RFC, and a wrong number there must not be right here.
+/// Chunk types (RFC 9260, 3.2), as on the wire. Independent of the codec: these tests compare the codec
+/// with the RFC, so a wrong number in the codec must not be repeated here.
 pub mod kind {
     pub const DATA: u8 = 0;
     pub const INIT: u8 = 1;
@@ -93,12 +93,12 @@ pub fn fixed(tag: u32, window: u32, outbound: u16, inbound: u16) -> Vec<u8> {
     body
 }
 
-/// A sane INIT with these parameters.
+/// A valid INIT with these parameters.
 pub fn init(tag: u32, parameters: &[u8]) -> Vec<u8> {
     chunk(kind::INIT, 0, &[&fixed(tag, 1 << 16, 5, 5), parameters].concat())
 }
 
-/// A packet of these chunks between ports that exist, with a checksum that is right.
+/// A packet of these chunks with valid ports and a valid checksum.
 pub fn datagram<C: AsRef<[u8]>>(tag: u32, chunks: &[C]) -> Bytes {
     let mut out = vec![0x13, 0x89, 0x26, 0xab];
     out.extend(tag.to_be_bytes());
@@ -107,7 +107,7 @@ pub fn datagram<C: AsRef<[u8]>>(tag: u32, chunks: &[C]) -> Bytes {
     with_sum(out)
 }
 
-/// The same bytes with the checksum that they should have.
+/// The same bytes with a valid checksum.
 pub fn with_sum(mut bytes: Vec<u8>) -> Bytes {
     bytes[8..12].fill(0);
     let sum = crc32c::crc32c(&bytes);
@@ -125,12 +125,12 @@ pub fn names(packets: &[Packet]) -> Vec<&'static str> {
     packets.iter().flat_map(|packet| packet.chunks.iter().map(name)).collect()
 }
 
-/// What sockets run by default, towards a peer that announces nothing.
+/// The default configuration of sockets, towards a peer that announces nothing.
 pub fn live(paths: usize, buffer: u64) -> Config {
     preset_config(Preset::Live, paths, buffer)
 }
 
-/// A pair that is up and whose links are cut: all that comes is what a test sends.
+/// A pair that is up and whose links are cut: only packets of the test arrive.
 pub struct Victim {
     pub pair: Pair,
 }
@@ -146,7 +146,7 @@ impl Victim {
         Self { pair }
     }
 
-    /// The tag of packets to `end`, and that of its peer.
+    /// The tag of packets to `end`, and the tag of its peer.
     pub fn tags(&self, end: usize) -> (u32, u32) {
         self.pair.ends[end].tags()
     }
@@ -156,7 +156,7 @@ impl Victim {
         self.pair.ends[1 - end].peer_initial_tsn().expect("it is up")
     }
 
-    /// A datagram comes on a path; what is answered at once.
+    /// Handles a datagram on a path. Returns the immediate answers.
     pub fn take(&mut self, end: usize, path: usize, bytes: &Bytes) -> Vec<Packet> {
         let before = self.pair.log.len();
         if let Ok(packet) = read(bytes) {
@@ -165,7 +165,7 @@ impl Victim {
         self.pair.log[before..].iter().map(|sent| sent.packet.clone()).collect()
     }
 
-    /// A packet of these chunks comes under the right tag.
+    /// Passes a packet of these chunks with the right tag to an end.
     pub fn hit<C: AsRef<[u8]>>(&mut self, end: usize, chunks: &[C]) -> Vec<Packet> {
         let bytes = datagram(self.tags(end).0, chunks);
         self.take(end, 0, &bytes)
@@ -175,7 +175,7 @@ impl Victim {
         self.pair.ends[end].state()
     }
 
-    /// All that an end is.
+    /// The complete state of an end.
     pub fn all(&self, end: usize) -> String {
         format!("{:?}", self.pair.ends[end])
     }
@@ -187,7 +187,7 @@ pub fn listener() -> Listener {
     Listener::new(live(1, 1 << 16), Seed::root(LISTENER_SEED))
 }
 
-/// What a listener replies to a datagram from [`HOME`]; nothing if it takes the peer in or is silent.
+/// The reply of a listener to a datagram from [`HOME`], `None` if it accepts the peer or stays silent.
 pub fn reply(listener: &mut Listener, now: Time, bytes: &Bytes) -> Option<Packet> {
     let mut packet = read(bytes).ok()?;
     match listener.handle(now, HOME, &mut packet) {
@@ -196,7 +196,7 @@ pub fn reply(listener: &mut Listener, now: Time, bytes: &Bytes) -> Option<Packet
     }
 }
 
-/// The first key that comes from a seed, as ends and listeners draw it.
+/// The first key generated from a seed, as ends and listeners do.
 fn key(seed: Seed) -> CookieKey {
     let mut rng = seed.rng();
     let mut key = [0; 32];
@@ -206,12 +206,13 @@ fn key(seed: Seed) -> CookieKey {
     CookieKey::new(key)
 }
 
-/// A cookie as the association that was made with this seed would seal it.
+/// A cookie sealed like that of the association created with this seed.
 pub fn own_cookie(seed: Seed, content: &CookieContent) -> Bytes {
     key(seed.child("association")).seal(content, &[])
 }
 
-/// The tie-tags of the association between these tags, as the end that was made with this seed computes them.
+/// The tie-tags of the association between these tags, computed like those of the end created with this
+/// seed.
 pub fn own_tie_tags(seed: Seed, (local, peer): (u32, u32)) -> (u32, u32) {
     key(seed.child("association")).tie_tags(local, peer)
 }
@@ -219,7 +220,7 @@ pub fn own_tie_tags(seed: Seed, (local, peer): (u32, u32)) -> (u32, u32) {
 /// The seed of [`client`].
 pub const CLIENT_SEED: Seed = Seed::root(12);
 
-/// A client on two paths whose INIT has left, and its tag.
+/// A client on two paths whose INIT has been sent, and its tag.
 pub fn client() -> (Association, u32) {
     let mut end = Association::connect(live(2, 1 << 16), in_turn(), CLIENT_SEED, Time::ZERO);
     let init = end.poll_transmit(Time::ZERO).expect("an INIT").packet;
@@ -228,7 +229,7 @@ pub fn client() -> (Association, u32) {
     (end, tag)
 }
 
-/// A datagram comes to an end; what it answers.
+/// Passes a datagram to an end. Returns the answers.
 pub fn send_to(end: &mut Association, now: Time, path: u8, bytes: &Bytes) -> Vec<Packet> {
     if let Ok(packet) = read(bytes) {
         end.handle_datagram(now, PathId(path), packet);
@@ -236,7 +237,7 @@ pub fn send_to(end: &mut Association, now: Time, path: u8, bytes: &Bytes) -> Vec
     std::iter::from_fn(|| end.poll_transmit(now)).map(|transmit| transmit.packet).collect()
 }
 
-/// A packet as it travels.
+/// A packet in its wire format.
 pub fn bytes_of(packet: &Packet) -> Bytes {
     let ports = ropewalk_engine::sctp::wire::Ports { source: 5001, destination: 9899 };
     let mut out = Vec::new();

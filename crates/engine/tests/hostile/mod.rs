@@ -1,7 +1,7 @@
-//! Inputs of a hostile or broken peer, as bytes: no panic, no hang, bounded memory, a stated answer.
+//! Inputs of a hostile or broken peer, as bytes: no panic, no hang, bounded memory, a specified answer.
 //!
-//! The numbers above the tests are those of the list in `docs/data/conformance.csv`. Everything goes through
-//! `wire::decode` first, as on a real path, and every answer through the codec and back.
+//! The numbers above the tests are those of the list in `docs/data/conformance.csv`. All input passes
+//! through `wire::decode` first, as on a real path, and every answer is encoded and decoded.
 
 mod abort;
 mod address_reconfiguration;

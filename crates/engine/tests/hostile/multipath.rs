@@ -1,4 +1,4 @@
-//! Peers and networks that are unfair to one of several paths.
+//! Peers and networks that disadvantage one of several paths.
 
 use ropewalk_base::{Duration, Serial32, Time};
 use ropewalk_engine::sctp::Config;
@@ -9,8 +9,8 @@ use crate::driver::{FULL, Fate, LEFT, Pair, RIGHT, Sent, as_published, ms, sched
 
 type Script = fn(&Sent) -> Fate;
 
-/// 300 chunks through what the script makes of the network: all arrive, in a time that shows that no path
-/// stopped the other.
+/// Sends 300 chunks through the scripted network: all arrive, in a time that shows that no path stopped
+/// the other.
 fn passes(what: &str, mut pair: Pair, script: Script) {
     pair.script(script);
     let began = pair.now;
@@ -82,7 +82,7 @@ fn a_peer_that_acknowledges_one_path_only_does_not_make_the_other_send_for_ever(
     victim.pair.send_full(LEFT, 60);
     let before = Serial32(victim.first_tsn(LEFT).0.wrapping_sub(1));
     for _ in 0..2000 {
-        // Whatever left on path 0 is acknowledged by a gap block, and nothing of path 1.
+        // All data sent on path 0 is acknowledged by a gap block, and no data of path 1.
         let seen: Vec<u16> = (victim.pair.log.iter())
             .filter(|sent| sent.from == LEFT && sent.path == 0)
             .flat_map(|sent| sent.data().map(|data| data.tsn.0.wrapping_sub(before.0) as u16))
@@ -104,7 +104,7 @@ fn a_peer_that_acknowledges_one_path_only_does_not_make_the_other_send_for_ever(
     assert!(sent < 300, "{sent} packets for 60 chunks");
 }
 
-/// How many chunks count as lost after SACKs of these gaps, each of which claims to answer so many packets.
+/// Number of chunks that count as lost after SACKs with these gaps, each with this count of packets.
 fn lost_after(reports: &[(u16, u8)]) -> u64 {
     let mut settings = as_published(2, 1 << 17);
     settings.initial_window = Some(100_000);

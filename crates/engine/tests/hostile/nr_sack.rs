@@ -1,5 +1,4 @@
-//! NR-SACKs that are not to be believed, towards an end that has agreed on them
-//! (draft-natarajan-tsvwg-sctp-nrsack-08, 4).
+//! Incorrect NR-SACKs to an end that has negotiated them (draft-natarajan-tsvwg-sctp-nrsack-08, 4).
 
 use std::collections::BTreeSet;
 
@@ -13,7 +12,7 @@ use crate::driver::{FULL, LEFT, Pair, RIGHT};
 const WINDOW: u32 = 1 << 18;
 const CHUNK: u64 = FULL as u64 + 16;
 
-/// An NR-SACK with these offsets; `duplicates` counts what does not follow.
+/// An NR-SACK with these offsets. `duplicates`: the number of duplicates, which do not follow.
 pub fn nr_sack(
     cumulative: Serial32,
     gaps: &[(u16, u16)],
@@ -31,7 +30,7 @@ pub fn nr_sack(
     chunk(0x10, 0, &body)
 }
 
-/// The left end with so many chunks on their way, none of which arrives; the TSN before the first.
+/// The left end with `count` chunks in flight, none of them delivered, and the TSN before the first.
 fn sending(count: usize) -> (Victim, Serial32) {
     let settings = Config {
         initial_window: Some(1 << 17),
@@ -86,11 +85,11 @@ fn a_promise_that_is_broken_ends_the_association() {
     let (mut victim, before) = sending(10);
     victim.hit(LEFT, &[nr_sack(before.plus(1), &[], &[(3, 5)], 0)]);
     assert_eq!((flying(&victim), charged(&victim)), (6, 6));
-    // The promised chunks are not listed: an old report, or a short one. They are not sent again.
+    // The promised chunks are not listed, as in an old or a short report. They are not retransmitted.
     victim.hit(LEFT, &[nr_sack(before.plus(1), &[], &[], 0)]);
     victim.hit(LEFT, &[nr_sack(before.plus(2), &[], &[], 0)]);
     assert_eq!((flying(&victim), victim.state(LEFT)), (5, &State::Established));
-    // All before them have arrived, and they have not: they are gone for good.
+    // All chunks before them have arrived, but they have not: they are lost permanently.
     let chunk = nr_sack(before.plus(3), &[(3, 3)], &[], 0);
     ends_by_violation(&mut victim, chunk, "withdrawn");
 }
@@ -107,7 +106,7 @@ fn lists_that_overlap_or_are_out_of_order_count_as_far_as_they_make_sense() {
         (&[(8, 8)], &[(5, 6), (2, 3)], 7, 8),
         (&[], &[(9, 3)], 10, 10),
         (&[], &[(0, 4)], 10, 10),
-        // What lies next to the cumulative TSN would be covered by it: that chunk is not freed.
+        // A chunk next to the cumulative TSN would be covered by it, so it is not freed.
         (&[], &[(1, 4)], 10, 7),
     ] {
         let (mut victim, before) = sending(10);
@@ -138,7 +137,7 @@ fn counts_beyond_the_length_are_no_nr_sack() {
     assert_eq!(*victim.state(LEFT), State::Established);
 }
 
-/// As some stacks send it when they have nothing non-renegable to report.
+/// As sent by some stacks without non-renegable data.
 #[test]
 fn a_sack_is_accepted_where_nr_sacks_were_agreed_on() {
     let (mut victim, before) = sending(10);
@@ -160,8 +159,8 @@ fn blocks(rng: &mut Rng) -> Vec<(u16, u16)> {
     list
 }
 
-/// Promises further chunks of thirty. The cumulative TSN passes those that follow it. Returns it, and the blocks of what is
-/// promised beyond.
+/// Promises further chunks of thirty. The cumulative TSN passes promised chunks that follow it. Returns
+/// it, and the blocks of the promised chunks beyond.
 fn keep_promises(
     rng: &mut Rng,
     mut cumulative: u32,
@@ -177,8 +176,8 @@ fn keep_promises(
     (cumulative, offsets.map(|offset| (offset, offset)).collect())
 }
 
-/// Random reports about thirty chunks. A peer of every second case keeps its promises. Whatever the reports say, an end that
-/// is still up in the end, and is told of all, is done.
+/// Random reports about thirty chunks. In every second case the peer keeps its promises. Whatever the
+/// reports say, an end that is still up after them and then gets all data acknowledged is flushed.
 #[test]
 fn random_reports_break_nothing() {
     let (mut aborted, mut finished) = (0, 0);
@@ -196,7 +195,7 @@ fn random_reports_break_nothing() {
             let back = if rng.chance(0.2) { rng.below(3) as u32 } else { 0 };
             let at = before.plus(cumulative).0.wrapping_sub(back);
             victim.hit(LEFT, &[nr_sack(Serial32(at), &gaps, &kept, 0)]);
-            // The same to an end that has sent nothing: all of it is about TSNs that do not exist.
+            // The same to an end that has sent nothing: all reported TSNs do not exist.
             if rng.chance(0.05) {
                 victim.hit(RIGHT, &[nr_sack(Serial32(at), &gaps, &kept, 0)]);
             }
@@ -205,7 +204,7 @@ fn random_reports_break_nothing() {
                 break;
             }
             let (charged, flying) = (charged(&victim), flying(&victim));
-            // A chunk may be in flight twice: a probe of the tail repeats it.
+            // A chunk may be in flight twice, because a tail loss probe repeats it.
             assert!(charged <= 30 && flying <= 60, "case {case}: {charged} {flying}");
         }
         if matches!(victim.state(LEFT), State::Ended(_)) {

@@ -1,4 +1,4 @@
-//! FORWARD-TSN of a peer with which it was agreed on (no. 54).
+//! FORWARD-TSN of a peer after its negotiation (no. 54).
 
 use ropewalk_base::Serial32;
 use ropewalk_engine::sctp::association::State;
@@ -40,7 +40,7 @@ fn a_forward_tsn_behind_or_out_of_reach_is_answered_and_changes_nothing() {
         assert_eq!(names(&answer), ["SACK"], "{ahead}");
         assert_eq!(next(&victim), before, "{ahead}");
     }
-    // The stream is where it was.
+    // The stream is unchanged.
     victim.hit(RIGHT, &[data(first.plus(1), 0, 1, WHOLE, b"two")]);
     assert_eq!(victim.pair.read_bytes(RIGHT), 6);
     assert_eq!(victim.state(RIGHT), &State::Established);
@@ -75,9 +75,9 @@ fn streams_that_do_not_exist_or_are_listed_a_thousand_times_are_nothing() {
     assert_eq!(victim.pair.read_bytes(RIGHT), 0);
     let listed: Vec<_> = (0..10_000u16).map(|at| (at % 3 * 0x7fff, at)).collect();
     victim.hit(RIGHT, &[forward(first, &listed)]);
-    // Stream 0 has moved past 9999, so 10 000 is next.
+    // Stream 0 has been advanced beyond 9999, so 10 000 is next.
     assert_eq!(victim.pair.read_bytes(RIGHT), 4 * 100);
-    // Back on the stream: too late for anything to come of it.
+    // Backwards on the stream: too late to have an effect.
     victim.hit(RIGHT, &[forward(first.plus(199), &[(0, 5)]), forward(first.plus(200), &[(0, 5)])]);
     assert_eq!(victim.pair.read_bytes(RIGHT), 4 * 100);
     assert_eq!(victim.state(RIGHT), &State::Established);
@@ -102,7 +102,7 @@ fn fragments_that_lose_their_beginning_or_end_are_dropped_whatever_order_they_co
                 for at in others.iter().filter(|at| !now(at)) {
                     victim.hit(RIGHT, &[fragment(*at)]);
                 }
-                // An honest peer gives up all of a message.
+                // A correct peer abandons all fragments of a message.
                 victim.hit(RIGHT, &[forward(first.plus(3), &[(0, 0)])]);
                 let what = format!("fragment {skipped}, late {late}, flags {order}");
                 assert_eq!(victim.pair.read_bytes(RIGHT), 0, "{what}");
@@ -128,9 +128,9 @@ fn for_a_peer_that_acknowledges_nothing_little_is_kept() {
         }
         sizes.push(victim.all(RIGHT).len());
     }
-    // All that was ever sent is lost, and the timer lets one packet go at a time.
+    // All sent data is lost, and the timer permits one packet at a time.
     assert!(sizes[2] < sizes[1] + 3_000, "{sizes:?}");
-    // An acknowledgement of what was never sent ends the association, as always.
+    // An acknowledgement of data that was never sent ends the association, as always.
     let first = victim.first_tsn(RIGHT);
     victim.hit(RIGHT, &[super::kit::sack(first.plus(9_000), 1 << 16, &[], 0)]);
     assert!(matches!(victim.state(RIGHT), State::Ended(_)));

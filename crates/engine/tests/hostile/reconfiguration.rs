@@ -1,4 +1,4 @@
-//! RE-CONFIG of a peer with which it was agreed on (no. 57).
+//! RE-CONFIG of a peer after its negotiation (no. 57).
 
 use ropewalk_base::{Serial32, StreamId};
 use ropewalk_engine::Payload;
@@ -12,7 +12,7 @@ use crate::driver::{LEFT, Pair, RIGHT, ms};
 
 const RE_CONFIG: u8 = 0x82;
 
-/// Result codes (RFC 6525, 4.4), written down once more.
+/// Result codes (RFC 6525, 4.4), independent of the codec.
 const NOTHING: u32 = 0;
 const PERFORMED: u32 = 1;
 const DENIED: u32 = 2;
@@ -200,7 +200,7 @@ fn absent_streams_are_refused_and_a_list_is_limited_by_a_packet() {
     // Stream 3 a thousand times is stream 3.
     assert_eq!(victim.ask(reset_outgoing(next(), before, &[3; 1000])), [PERFORMED]);
     assert_eq!(victim.events(), [Reconfigured::ResetByPeer(Streams::of(&[StreamId(3)]))]);
-    // All streams there can be: the answer, which repeats the list, would exceed a packet.
+    // The maximum number of streams: the answer, which repeats the list, would exceed a packet.
     assert_eq!(victim.ask(parameter(17, &words(&[next().0, 13 << 16]))), [DENIED], "too many");
     assert_eq!(victim.ask(parameter(17, &words(&[next().0, 12 << 16]))), [PERFORMED]);
     assert_eq!(victim.ask(parameter(17, &words(&[next().0, 65_535 << 16]))), [DENIED]);
@@ -230,7 +230,7 @@ fn a_reset_whose_last_tsn_never_arrives_is_the_only_one_and_holds_no_more_than_t
             if interleaving {
                 continue;
             }
-            // Data beyond it waits, and is charged.
+            // Data after it waits, and is charged.
             for at in 0..400u32 {
                 let tsn = number.plus(6 + at);
                 victim.hit(RIGHT, &[data(tsn, 1, at as u16, WHOLE, &[7; 500])]);
@@ -247,7 +247,7 @@ fn early_data_of_a_stream_that_is_reset_waits_for_the_reset() {
     let mut victim = victim();
     let first = victim.first_tsn(LEFT);
     victim.hit(RIGHT, &[data(first, 1, 0, WHOLE, b"one")]);
-    // The request arrives before the data in front of it, and the data behind it as well.
+    // The request arrives before the data that precedes it, and the following data also arrives.
     assert_eq!(victim.ask(reset_outgoing(first, first.plus(2), &[1])), [IN_PROGRESS]);
     victim.hit(RIGHT, &[data(first.plus(3), 1, 0, WHOLE, b"four")]);
     victim.hit(RIGHT, &[data(first.plus(4), 2, 0, WHOLE, b"another stream")]);
@@ -283,7 +283,7 @@ fn responses_that_nobody_asked_for_are_nothing() {
     assert!(victim.events().is_empty());
     victim.pair.ends[RIGHT].reset_streams(&[StreamId(1)], ResetDirection::Outgoing).expect("asked");
     victim.pair.drain(RIGHT);
-    // A wrong number, and then one that says nothing that is known.
+    // A wrong number, then an unknown result.
     let response = |number: Serial32, code| re_config(&[parameter(16, &words(&[number.0, code]))]);
     victim.hit(RIGHT, &[response(own.plus(1), PERFORMED)]);
     assert!(victim.events().is_empty());
@@ -321,7 +321,7 @@ fn requests_are_performed_only_while_the_user_reads_their_events() {
     let mut victim = victim();
     let number = victim.number();
     let before = number.plus(u32::MAX);
-    // A user that reads nothing: the packets go past the driver, which would read.
+    // A user that does not read: the packets bypass the driver, which would read.
     let end = &mut victim.pair.ends[RIGHT];
     let mut performed = 0;
     for at in 0..100 {
@@ -367,7 +367,7 @@ fn a_reset_of_the_association_takes_nothing_that_was_not_acknowledged() {
     assert_eq!(victim.pair.read_bytes(RIGHT), 0);
     victim.hit(RIGHT, &[data(peer_tsn, 1, 0, WHOLE, b"new")]);
     assert_eq!(victim.pair.read_bytes(RIGHT), 3);
-    // A SACK of the time before is no violation, and one of TSNs that were never sent is.
+    // A SACK from before the reset is not a violation, but one of TSNs that were never sent is.
     victim.hit(RIGHT, &[sack(own.plus(u32::MAX - 3), 1 << 16, &[], 0)]);
     assert_eq!(victim.state(RIGHT), &State::Established);
     victim.hit(RIGHT, &[sack(own.plus(900), 1 << 16, &[], 0)]);

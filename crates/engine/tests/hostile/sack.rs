@@ -1,4 +1,4 @@
-//! SACKs that are not to be believed (RFC 9260, 3.3.4, 6.2.1, 7.2).
+//! Incorrect SACKs (RFC 9260, 3.3.4, 6.2.1, 7.2).
 
 use ropewalk_base::{Duration, Serial32};
 use ropewalk_engine::sctp::association::{CloseReason, State};
@@ -10,7 +10,7 @@ use crate::driver::{FULL, Fate, LEFT, Pair, RIGHT, ms};
 
 const WINDOW: u32 = 1 << 18;
 
-/// The left end with so many chunks on their way, none of which arrives; the TSN before the first.
+/// The left end with `count` chunks in flight, none of them delivered, and the TSN before the first.
 fn sending(count: usize) -> (Victim, Serial32) {
     let settings = Config { initial_window: Some(1 << 17), max_burst: 0, ..live(1, 1 << 18) };
     let mut victim = Victim::of(Pair::up(&settings, &[10]));
@@ -20,7 +20,7 @@ fn sending(count: usize) -> (Victim, Serial32) {
     (victim, before)
 }
 
-/// The network heals, and all arrives.
+/// The network heals, and all chunks arrive.
 fn finishes(victim: &mut Victim, count: usize, what: &str) {
     victim.pair.heal();
     victim.pair.run_for(Duration::from_secs(30));
@@ -42,7 +42,7 @@ fn acknowledging_what_was_never_sent_ends_the_association_and_what_lies_behind_i
     for behind in [1u32, 2, 65_536, 0x7fff_fff0] {
         let (mut victim, before) = sending(10);
         let old = Serial32(before.0.wrapping_sub(behind));
-        // 43: its window counts as little as the rest of it.
+        // 43: its window is ignored like the rest of it.
         assert_eq!(victim.hit(LEFT, &[sack(old, 0, &[(1, 9)], 0)]), [], "{behind} behind");
         assert_eq!(victim.pair.view(LEFT, 0).in_flight, 10 * u64::from(FULL + 16));
         finishes(&mut victim, 10, &format!("{behind} behind"));
@@ -60,7 +60,7 @@ fn a_cumulative_tsn_that_goes_back_takes_nothing_back() {
         victim.hit(LEFT, &[sack(before.plus(back), 0, &[], 0)]);
         assert_eq!(victim.pair.view(LEFT, 0).in_flight, flying, "back to {back}");
     }
-    // The six are gone for good: the left end has none of them left to send again.
+    // The six are lost permanently: the left end no longer has them.
     victim.pair.log.clear();
     victim.pair.run_for(Duration::from_secs(5));
     let sent = victim.pair.log.iter().flat_map(|sent| sent.data());
@@ -109,7 +109,7 @@ fn gap_blocks_for_what_was_never_sent_end_the_association_however_many_there_are
         let violation = CloseReason::Aborted(AbortCause::ProtocolViolation);
         assert_eq!(victim.pair.closed(LEFT), Some(violation), "{what}");
     }
-    // The last one that was sent is as good as any.
+    // The last TSN that was sent is valid.
     let (mut victim, before) = sending(10);
     victim.hit(LEFT, &[sack(before, WINDOW, &[(2, 10)], 0)]);
     finishes(&mut victim, 10, "all of it");
@@ -169,7 +169,7 @@ fn a_window_that_stays_shut_is_probed_by_one_chunk_at_a_time_and_a_huge_one_is_n
     assert!((5..100).contains(&probes), "{probes} in 300 s");
     let probe = |sent: &crate::driver::Sent| sent.data().all(|data| data.tsn == before.plus(3));
     assert!(victim.pair.log.iter().all(probe), "nothing but the next chunk leaves");
-    // 4 GiB open the peer's window, not the congestion window.
+    // A window of 4 GiB opens the peer's window, not the congestion window.
     let mut victim = Victim::up(1);
     victim.pair.send_full(LEFT, 1);
     let first = victim.first_tsn(LEFT);
@@ -199,7 +199,7 @@ fn many_sacks_for_what_one_could_acknowledge_open_the_window_no_further() {
     };
     let unit = u64::from(FULL + 16);
     assert!(grown("rfc9260", &[3]) <= unit, "one SACK, one unit");
-    // Three chunks are on their way; each is acknowledged alone, and each SACK comes a hundred times.
+    // Three chunks are in flight. Each is acknowledged separately, and each SACK arrives a hundred times.
     let split: Vec<u32> = [1, 2, 3].into_iter().flat_map(|ack| [ack; 100]).collect();
     for congestion in ["rfc9260", "cubic", "bbr"] {
         assert_eq!(grown(congestion, &split), grown(congestion, &[1, 2, 3]), "{congestion}");
@@ -216,7 +216,7 @@ fn a_peer_that_takes_back_what_it_had_a_thousand_times_gets_it_all_in_the_end() 
         victim.hit(LEFT, &[sack(before, WINDOW, gaps, 0)]);
         victim.pair.run_for(ms(1));
     }
-    // What it had taken back it may have after all.
+    // Data that it had withdrawn may be reported again.
     victim.hit(LEFT, &[sack(before, WINDOW, &[(2, 10)], 0)]);
     let sent = victim.pair.count(LEFT, "DATA");
     assert!(sent < 10 * 520, "{sent} transmissions of ten chunks");

@@ -1,4 +1,4 @@
-//! The habits of the preset `chihani2011` on scripted paths.
+//! The behaviour of the preset `chihani2011` on scripted paths.
 
 use ropewalk_base::Time;
 use ropewalk_engine::mptcp::{Config, Event, Preset, Quirks, Reordering};
@@ -14,7 +14,7 @@ fn pair(paths: &[u64], reordering: Reordering) -> Pair {
     Pair::of([config.clone(), config], "round-robin", paths)
 }
 
-/// When the left end sent data on `path`, ms, and whether it had sent the same before.
+/// When the left end sent data on `path`, ms, and whether it was a retransmission.
 fn departures(pair: &Pair, path: usize) -> Vec<(u64, bool)> {
     let data = |sent: &&Sent| sent.from == LEFT && sent.path == path && sent.is_data();
     let mut highest = 0;
@@ -42,8 +42,8 @@ fn data_waits_until_every_subflow_is_open() {
     assert!(pair.has_read(40 * FULL));
 }
 
-/// Acknowledgements are lost from 1000 ms on, but for one after the third timeout. It covers the segment
-/// that was sent again and all that follow: the second of them gives the round trip.
+/// Acknowledgements are lost from 1000 ms on, except one after the third timeout. It covers the segment
+/// that was retransmitted and all following ones: the second of them gives the round trip.
 #[test]
 fn an_acknowledgement_takes_the_round_trip_of_the_first_segment_that_was_sent_once() {
     let mut pair = pair(&[20], Reordering::FRto);
@@ -60,13 +60,14 @@ fn an_acknowledgement_takes_the_round_trip_of_the_first_segment_that_was_sent_on
     pair.run_until(6_000);
     let gaps = gaps_between_retransmissions(&pair);
     assert_eq!(gaps[..2], [400, 800], "expiries double 200 ms");
-    // The second segment left at 1000 ms and is acknowledged at 2440 ms. SRTT moves from 40 ms by a tenth
-    // of the distance of 1400 ms, RTTVAR from 0 by as much: 180 + 4 * 140 ms. The timer starts with the
-    // acknowledgement, 40 ms after the third timeout.
+    // The second segment was sent at 1000 ms and is acknowledged at 2440 ms. SRTT changes from 40 ms by a
+    // tenth of the difference of 1400 ms, RTTVAR from 0 by the same amount: 180 + 4 * 140 ms. The timer
+    // starts with the acknowledgement, 40 ms after the third timeout.
     assert_eq!(gaps[2], 40 + 180 + 4 * 140);
 }
 
-/// Three segments in a row are lost. The acknowledgement of each retransmission covers it alone.
+/// Three successive segments are lost. The acknowledgement of each retransmission covers only that
+/// segment.
 #[test]
 fn an_acknowledgement_of_nothing_but_what_was_sent_again_leaves_the_timeout_doubled() {
     let mut pair = pair(&[20], Reordering::FRto);
@@ -92,8 +93,8 @@ fn duplicates_open_the_window_of_f_rto_after_a_timeout() {
     let sent = |rule, losses: &'static [u32]| {
         let mut pair = pair(&[20, 20], rule);
         pair.write(0, 4_000 * FULL);
-        // A segment of the first subflow is lost. What follows it on both waits, and is answered by
-        // duplicates until the timer expires.
+        // A segment of the first subflow is lost. Subsequent segments on both subflows wait, and are
+        // answered by duplicates until the timer expires.
         let mut count = 0;
         pair.script(move |sent| {
             let counts = sent.from == LEFT && sent.path == 0 && sent.is_data();

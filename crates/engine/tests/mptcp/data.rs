@@ -64,8 +64,8 @@ fn a_window_that_shuts_is_probed_and_opens_again() {
     assert!(pair.has_read(25 * FULL), "{}", pair.read[RIGHT].len());
 }
 
-/// Ten segments by a path of 5 ms, ten by one of 100 ms and six more by the first into such a buffer; the path of the first acknowledgement
-/// of all of them, and how many acknowledgements were sent.
+/// Sends ten segments on a path of 5 ms, ten on one of 100 ms and six more on the first into this buffer.
+/// Returns the path of the first acknowledgement of all of them, and the number of acknowledgements.
 fn filled_by_the_slow_path(receive_buffer: u64) -> (Option<usize>, usize) {
     let both = config(2, receive_buffer);
     let mut pair = Pair::of([both.clone(), both], "round-robin", &[5, 100]);
@@ -82,8 +82,8 @@ fn filled_by_the_slow_path(receive_buffer: u64) -> (Option<usize>, usize) {
 
 #[test]
 fn what_fills_a_hole_of_a_small_window_is_told_on_the_quickest_way_back() {
-    // The last hole is filled by the slow path; the first to say so is an acknowledgement on the
-    // fast one.
+    // The last hole is filled by the slow path, and the first report of this is an acknowledgement on the
+    // fast path.
     assert_eq!(filled_by_the_slow_path(40 * FULL).0, Some(0));
 }
 
@@ -108,7 +108,7 @@ fn bytes_alone_are_counted_like_real_ones() {
 fn forward_delays_are_measured_by_timestamps_and_not_by_acknowledgements_that_waited() {
     let both = config(2, 1_000_000);
     let mut pair = Pair::of([both.clone(), both], "round-robin", &[10, 80]);
-    // The way back on the second path takes 40 ms more than the way there.
+    // The return delay of the second path is 40 ms longer than its forward delay.
     pair.script(|sent| match (sent.from, sent.path) {
         (RIGHT, 1) => Fate::Late(Duration::from_millis(40)),
         _ => Fate::Arrive,

@@ -1,5 +1,5 @@
-//! Two ends joined by scripted paths. Deterministic: events at one time happen in the order in
-//! which they were made.
+//! Two ends connected by scripted paths. Deterministic: simultaneous events happen in the order of their
+//! creation.
 
 use std::collections::BTreeMap;
 
@@ -17,14 +17,14 @@ pub const RIGHT: usize = 1;
 /// Bytes of user data in a full segment on paths of 1500 B, with Multipath TCP.
 pub const FULL: u64 = 1500 - 20 - 20 - 12 - 24;
 
-/// What becomes of a segment on its way.
+/// The fate of a segment in the network.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Fate {
     /// It arrives after the delay of its path.
     Arrive,
     /// It is lost.
     Drop,
-    /// It arrives so much later, and may be overtaken.
+    /// It arrives later by this time, and may be overtaken.
     Late(Duration),
     /// It arrives twice.
     Twice,
@@ -55,10 +55,10 @@ pub struct Pair {
     pub now: Time,
     /// One-way delay of each path.
     pub delays: Vec<Duration>,
-    /// Every segment that left, in order.
+    /// Every segment that was sent, in order.
     pub log: Vec<Sent>,
     pub events: [Vec<(Time, Event)>; 2],
-    /// What the users have read.
+    /// Bytes that the users have read.
     pub read: [Vec<u8>; 2],
     /// Whether the users read.
     pub reads: [bool; 2],
@@ -101,12 +101,12 @@ impl Pair {
         }
     }
 
-    /// What becomes of segments from now on.
+    /// Sets the fate of segments from now on.
     pub fn script(&mut self, script: impl FnMut(&Sent) -> Fate + 'static) {
         self.script = Box::new(script);
     }
 
-    /// Hands bytes over at the left end: byte `i` of the stream is `i` modulo 251.
+    /// Writes bytes at the left end: byte `i` of the stream is `i` modulo 251.
     pub fn write(&mut self, from: u64, count: u64) {
         let bytes: Vec<u8> = (from..from + count).map(|i| (i % 251) as u8).collect();
         for piece in bytes.chunks(4000) {
@@ -116,14 +116,14 @@ impl Pair {
         self.drain(LEFT);
     }
 
-    /// Whether the right end has read the first `count` bytes of that stream and no more.
+    /// Whether the right end has read exactly the first `count` bytes of that stream.
     pub fn has_read(&self, count: u64) -> bool {
         let read = &self.read[RIGHT];
         read.len() as u64 == count
             && read.iter().enumerate().all(|(i, byte)| *byte == (i as u64 % 251) as u8)
     }
 
-    /// Lets the ends say what they have to say.
+    /// Lets the end send its segments.
     pub fn drain(&mut self, end: usize) {
         if self.reads[end] {
             while let Some(payload) = self.ends[end].read() {
@@ -160,13 +160,13 @@ impl Pair {
         }
     }
 
-    /// Has a segment arrive at an end.
+    /// Schedules the arrival of a segment at an end.
     pub fn inject_at(&mut self, at: Time, to: usize, path: usize, segment: Segment) {
         self.made += 1;
         self.agenda.insert((at, self.made), (to, path, segment));
     }
 
-    /// Lets time pass until `millis`.
+    /// Runs until `millis`.
     pub fn run_until(&mut self, millis: u64) {
         let end = Time::from_millis(millis);
         for _ in 0..5_000_000 {
@@ -192,12 +192,12 @@ impl Pair {
         panic!("the ends never rest");
     }
 
-    /// Whether an event of `end` fits.
+    /// Whether an event of `end` matches.
     pub fn saw(&self, end: usize, fits: impl Fn(&Event) -> bool) -> bool {
         self.events[end].iter().any(|(_, event)| fits(event))
     }
 
-    /// Segments with data that left on `path` since `since`.
+    /// Number of segments with data sent on `path` since `since`.
     pub fn data_on(&self, path: usize, since: Time) -> usize {
         let data = |s: &&Sent| s.from == LEFT && s.path == path && s.is_data() && s.at >= since;
         self.log.iter().filter(data).count()

@@ -1,4 +1,4 @@
-//! Opening: MP_CAPABLE, MP_JOIN, fallback, and what is lost on the way (RFC 8684, 3.1, 3.2, 3.7).
+//! Opening: MP_CAPABLE, MP_JOIN, fallback, and losses of the handshake (RFC 8684, 3.1, 3.2, 3.7).
 
 use ropewalk_engine::mptcp::session::{CloseReason, State};
 use ropewalk_engine::mptcp::{Event, MpOption, Segment};
@@ -33,7 +33,7 @@ fn data_waits_for_the_fourth_step_of_a_join() {
 
 #[test]
 fn every_step_may_be_lost() {
-    // Which of the segments of the handshakes on either path is dropped.
+    // The segment of the handshakes on either path that is dropped.
     for lost in 0..7 {
         let mut pair = Pair::new(&config(2, 100_000), &[10, 30]);
         let mut left = lost;

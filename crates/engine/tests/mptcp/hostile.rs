@@ -1,4 +1,4 @@
-//! What a peer, or somebody else, may send: nothing of it stops, shrinks or corrupts a session.
+//! Segments from a hostile peer or a third party must not stop, shrink or corrupt a session.
 
 use ropewalk_engine::Payload;
 use ropewalk_engine::mptcp::session::State;

@@ -1,11 +1,11 @@
-//! Loss on one subflow: found by count, by time, by the timer.
+//! Loss on one subflow, detected by count, by time or by the timer.
 
 use ropewalk_base::Time;
 use ropewalk_engine::mptcp::{Config, Reinjection, Reordering};
 
 use super::driver::{FULL, Fate, LEFT, Pair, RIGHT, config};
 
-/// The senders: with what they find losses.
+/// The senders, with their methods of loss detection.
 fn senders() -> [(&'static str, Config); 3] {
     let base = config(1, 1_000_000);
     let by_count = Config { reordering: Reordering::None, ..base.clone() };

@@ -1,5 +1,5 @@
-//! Random operations over random paths: nothing lost, nothing twice, order kept; then the network
-//! heals and everything must arrive.
+//! Random operations over random paths: no data is lost, duplicated or reordered. Then the network heals
+//! and all data must arrive.
 
 use proptest::prelude::*;
 use ropewalk_base::{Duration, Seed, Time};
@@ -8,7 +8,7 @@ use ropewalk_engine::scheduler::Scheduler;
 
 use super::driver::{Fate, LEFT, Pair, RIGHT, config};
 
-/// What is drawn.
+/// A random case.
 #[derive(Clone, Debug)]
 struct Case {
     seed: u64,
@@ -24,7 +24,7 @@ struct Case {
     on_loss: bool,
     nagle: bool,
     multipath: bool,
-    /// Between two writes, ms.
+    /// Interval between two writes, ms.
     spacing: u64,
 }
 
@@ -71,7 +71,7 @@ fn configured(case: &Case) -> Config {
     }
 }
 
-/// Writes, with trouble for twenty seconds and none afterwards.
+/// Writes, with disturbances for twenty seconds and none afterwards.
 fn play(case: &Case) -> (Pair, u64) {
     let both = configured(case);
     let name = Scheduler::NAMES[case.scheduler];

@@ -1,4 +1,4 @@
-//! What ends say in the handshake about the layer above SCTP (RFC 5061, 4.2.6).
+//! Adaptation layer indications in the handshake (RFC 5061, 4.2.6).
 
 use ropewalk_base::{PathId, Seed, Time};
 use ropewalk_engine::sctp::{Answer, Association, Chunk, ChunkTypes, Config, Listener, Packet};

@@ -1,4 +1,4 @@
-//! Addresses that come and go while an association is used (ASCONF, RFC 5061).
+//! Addresses that are added and removed during an association (ASCONF, RFC 5061).
 
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -13,7 +13,7 @@ use ropewalk_engine::sctp::{
 
 use crate::driver::{Fate, LEFT, Pair, RIGHT, address_of, config, in_turn, ms, numbered};
 
-/// An end with this many paths that reconfigures addresses.
+/// An end with this many paths and address reconfiguration.
 fn settings(paths: usize) -> Config {
     let base = config(paths, 1 << 17);
     Config {
@@ -40,7 +40,7 @@ impl Pair {
         self.drain(end);
     }
 
-    /// The end stops using the address at once.
+    /// The end stops using the address immediately.
     fn remove(&mut self, end: usize, path: usize) {
         self.ends[end].remove_address(address_of(path)).expect("it may be removed");
         self.ends[end].retire_path(self.now, PathId::from_index(path));
@@ -52,7 +52,7 @@ impl Pair {
         path < end.path_count() && end.path_status(PathId::from_index(path)) == PathStatus::Active
     }
 
-    /// Bytes of packets with DATA that left an end on a path.
+    /// Bytes of packets with DATA that an end sent on a path.
     fn data_on(&self, end: usize, path: usize) -> usize {
         let sent = self.log.iter().filter(|sent| (sent.from, sent.path) == (end, path));
         sent.filter(|sent| sent.data().next().is_some()).count()
@@ -83,7 +83,7 @@ fn an_added_address_is_confirmed_and_carries_data_of_both_ends() {
             assert_eq!(pair.read[end][0].payload, numbered(60_000, 3));
             assert!(pair.data_on(end, 0) > 0 && pair.data_on(end, 1) > 0);
         }
-        // Until it was confirmed, nothing but HEARTBEATs went there.
+        // Until it was confirmed, only HEARTBEATs were sent there.
         let early = pair.log.iter().filter(|sent| sent.path == 1);
         let first = early.map(|sent| sent.names()).next().expect("a packet");
         assert_eq!(first, ["HEARTBEAT"]);
@@ -235,7 +235,7 @@ fn a_request_that_is_never_answered_ends_the_association() {
     let mut pair = up(2);
     lose_requests(&mut pair);
     pair.add(LEFT, 2);
-    // HEARTBEATs are answered meanwhile and do not end the count.
+    // HEARTBEATs are answered in the meantime and do not reset the count.
     pair.run_for(Duration::from_secs(900));
     assert_eq!(pair.closed(LEFT), Some(CloseReason::Unreachable));
     assert!(pair.count(LEFT, "ASCONF") <= 12);
@@ -258,7 +258,7 @@ fn both_ends_change_their_addresses_at_the_same_time() {
 #[test]
 fn requests_share_a_chunk_and_their_order_is_kept() {
     let mut pair = up(2);
-    // The first is sent at once; the others wait for its answer.
+    // The first is sent immediately; the others wait for its answer.
     pair.add(LEFT, 2);
     pair.add(LEFT, 3);
     pair.ends[LEFT].request_primary(address_of(3)).expect("it may be asked");
@@ -345,7 +345,8 @@ fn a_peer_that_does_not_know_asconf_gets_no_more_of_them() {
     assert_eq!(pair.ends[LEFT].state(), &State::Established);
 }
 
-/// What a user does: at an end, with the address of a link, and so many milliseconds before the next step.
+/// An action of the user: at an end, with the address of a link, and this many milliseconds before the
+/// next step.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Add(usize, usize, u64),

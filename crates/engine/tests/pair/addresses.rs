@@ -1,5 +1,5 @@
-//! Which addresses a peer has (RFC 9260, 5.1.2, 5.2.1, 5.2.2), ports on which nobody listens (8.4), and numbers
-//! that nobody can guess (5.3.1).
+//! The addresses of a peer (RFC 9260, 5.1.2, 5.2.1, 5.2.2), ports without a listener (8.4), and
+//! unguessable numbers (5.3.1).
 
 use core::net::IpAddr;
 
@@ -55,8 +55,8 @@ fn init(addresses: &[&str], seed: u64) -> Packet {
     first(&mut connect(live(1, addresses), Seed::root(seed)))
 }
 
-/// A client of `paths` paths that has echoed the cookie of a peer with `theirs`, whose INIT ACK came by
-/// `path` from `source`; and what the client sends next.
+/// A client of `paths` paths that has echoed the cookie of a peer with `theirs`, whose INIT ACK arrived
+/// on `path` from `source`; and the client's next packets.
 fn echoing(paths: usize, path: usize, theirs: &[&str], source: &str) -> (Association, Listener) {
     // Its INIT is long enough for an INIT ACK that lists two.
     let mut client = connect(live(paths, &["192.0.2.1", "192.0.2.11"]), Seed::root(1));
@@ -103,7 +103,7 @@ fn targets_that_the_peer_does_not_list_are_not_used_once_its_init_ack_is_there()
 
 #[test]
 fn an_ipv4_address_is_never_listed_as_one_of_ipv6() {
-    // 3.3.2.1.2: not even where a socket of both families tells it so.
+    // 3.3.2.1.2: not even if a dual-stack socket reports it in this form.
     let own = ["::ffff:192.0.2.1", "2001:db8::1", "198.51.100.1"];
     let listed = list(&["192.0.2.1", "2001:db8::1", "198.51.100.1"]);
     let invitation = init(&own, 1);
@@ -126,7 +126,7 @@ fn an_ipv4_address_is_never_listed_as_one_of_ipv6() {
 
 #[test]
 fn a_collision_keeps_only_the_paths_of_the_peer_too() {
-    // Both ends sent an INIT; the peer's cookie is the first to be echoed.
+    // Both ends sent an INIT. The peer's cookie is echoed first.
     let [mut here, mut there] = [1, 2].map(|seed| connect(live(2, &[]), Seed::root(seed)));
     let (_, theirs) = (first(&mut here), first(&mut there));
     here.send(Default::default(), numbered(900, 1), false).expect("queued");
@@ -188,7 +188,7 @@ fn an_init_adds_no_addresses_to_an_association_that_is_being_set_up_or_is_up() {
         (&[], "192.0.2.2", &[]),
         (&["192.0.2.3"], "192.0.2.2", &[]),
         (&["192.0.2.2", "192.0.2.4"], "192.0.2.2", &["192.0.2.4"]),
-        // 5.1.2: the source is an address of the peer as well.
+        // 5.1.2: the source is also an address of the peer.
         (&["192.0.2.2"], "192.0.2.5", &["192.0.2.5"]),
     ];
     for case in cases {
@@ -228,7 +228,7 @@ fn an_init_to_a_port_on_which_nobody_listens_is_answered_with_an_abort() {
     silent(&mut listener, Packet { tag: 5, ..packet.clone() });
     silent(&mut listener, Packet::of(7, Chunk::Abort { reflected: false, causes: Vec::new() }));
     silent(&mut listener, Packet::of(7, Chunk::CookieEcho(vec![0; 88].into())));
-    // A cookie that was made while somebody listened.
+    // A cookie that was made while a listener existed.
     let mut client = connect(live(1, &[]), Seed::root(4));
     let Answer::Reply(answer) = listener.handle(Time::ZERO, HOME, &mut first(&mut client)) else {
         panic!("no INIT ACK")
@@ -239,7 +239,7 @@ fn an_init_to_a_port_on_which_nobody_listens_is_answered_with_an_abort() {
     };
     client.handle_datagram(Time::ZERO, PathId(0), answer);
     assert!(matches!(client.state(), State::Ended(_)), "{:?}", client.state());
-    // No more than a burst of them.
+    // At most a burst of them.
     let replies = (0..1000).filter(|_| {
         matches!(listener.refuse(Time::ZERO, HOME, &mut packet.clone()), Answer::Reply(_))
     });

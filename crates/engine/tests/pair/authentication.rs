@@ -18,7 +18,7 @@ const HEARTBEAT: u8 = 4;
 const ABORT: u8 = 6;
 const COOKIE_ECHO: u8 = 10;
 
-/// An end that accepts these types in authenticated packets only.
+/// An end that accepts these types only in authenticated packets.
 fn requiring(types: &[u8]) -> Config {
     Config {
         authentication: true,
@@ -132,7 +132,7 @@ fn keys_are_changed_while_data_flows() {
     let end = requiring(&[DATA]);
     let mut pair = up(&end, &end);
     for round in 0..5_u16 {
-        // The receiver has the key first.
+        // The receiver gets the key first.
         for end in [RIGHT, LEFT] {
             pair.ends[end].set_shared_key(round + 1, &[round as u8; 20]).expect("room");
         }
@@ -143,7 +143,7 @@ fn keys_are_changed_while_data_flows() {
         pair.run_for(Duration::from_secs(2));
         assert_eq!(pair.read_bytes(RIGHT), u64::from(round + 1) * 60_000);
     }
-    // Each key is reported when the peer uses it first, although packets with the old one came later.
+    // Each key is reported on the peer's first use, although packets with the old one arrived later.
     let used = pair.events[RIGHT].iter().filter_map(|(_, event)| match event {
         Event::PeerUsesKey(id) => Some(*id),
         _ => None,
@@ -151,7 +151,7 @@ fn keys_are_changed_while_data_flows() {
     assert_eq!(used.collect::<Vec<_>>(), [1, 2, 3, 4, 5]);
     let of_left = pair.events[LEFT].iter();
     assert!(of_left.into_iter().all(|(_, event)| !matches!(event, Event::PeerUsesKey(_))));
-    // What was sent with a deleted key does not arrive.
+    // Packets authenticated with a deleted key are discarded.
     pair.ends[RIGHT].delete_shared_key(5).expect("it is not the active one there");
     pair.send_on(LEFT, 0, Payload::Length(100), false);
     pair.run_for(ms(300));
@@ -193,7 +193,7 @@ fn client(settings: &Config) -> (Association, Packet) {
     (end, init)
 }
 
-/// A client and the association that a listener makes of it, by packets that travel as bytes.
+/// A client and the association that a listener creates for it, with packets transferred as bytes.
 fn through_listener(settings: [&Config; 2]) -> Option<[Association; 2]> {
     let (mut client, mut init) = client(settings[0]);
     let (mut listener, answer) = asked(settings[1], &mut init);
@@ -271,7 +271,7 @@ fn a_listener_computes_the_keys_from_the_cookie_and_requires_its_authentication(
         (&secret, &requiring(&[DATA]), true),
         (&cookie, &secret, false),
         (&plain, &cookie, false),
-        // The client accepts only servers that can authenticate, too: the INIT ACK may be forged.
+        // The client also accepts only servers that can authenticate: the INIT ACK may be forged.
         (&cookie, &plain, false),
         (&requiring(&[DATA]), &plain, true),
     ] {
@@ -298,7 +298,7 @@ fn a_handshake_with_wrong_parameters_is_aborted() {
         (bytes(33), sha1.clone(), false),
         (bytes(32), Some(Bytes::from_static(&[0, 3])), true),
         (bytes(32), Some(Bytes::from_static(&[0, 3, 1])), false),
-        // Without one of them, or an algorithm that is known, the peer has no authenticated chunks.
+        // Without one of them, or a known algorithm, the peer does not support authenticated chunks.
         (bytes(32), Some(Bytes::from_static(&[0, 2])), true),
         (bytes(32), Some(Bytes::new()), true),
         (bytes(32), None, true),
@@ -346,7 +346,7 @@ fn an_init_ack_offers_it_only_to_a_peer_that_does_and_the_listener_keeps_nothing
         let fresh = Listener::new(settings.clone(), Seed::root(3));
         assert_eq!(format!("{listener:?}"), format!("{fresh:?}"));
     }
-    // An end that does not use it does not put the parameters into its cookie.
+    // An end that does not use it omits the parameters from its cookie.
     let cookie = |peer: &Config, own: &Config| {
         let (_, mut init) = client(peer);
         let answer = asked(own, &mut init).1.expect("an INIT ACK");
@@ -373,7 +373,7 @@ fn a_restart_and_a_collision_have_keys_of_their_own() {
     }
     pair.run_for(Duration::from_secs(2));
     assert_eq!((pair.read_bytes(LEFT), pair.read_bytes(RIGHT)), (4000, 7000));
-    // Both ends open at once.
+    // Both ends open the association simultaneously.
     let mut pair = Pair::with(&settings, &settings, &[10, 20], [in_turn(), in_turn()]);
     for (end, seed) in [(LEFT, 1), (RIGHT, 2)] {
         let one = Association::connect(settings.clone(), in_turn(), Seed::root(seed), pair.now);

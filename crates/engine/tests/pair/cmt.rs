@@ -31,7 +31,7 @@ fn unequal_paths_without_loss_see_no_fast_retransmit() {
         pair.connect();
         bulk(&mut pair, 3000);
         for counters in pair.counters(LEFT) {
-            // These two send copies on purpose.
+            // These two send copies intentionally.
             let copies = ["redundant", "lay"].contains(&name);
             let again = if copies { 0 } else { counters.retransmitted };
             assert_eq!((counters.fast_retransmits, counters.timeouts, again), (0, 0, 0), "{name}");
@@ -91,7 +91,7 @@ fn redirected_retransmissions_freeze_no_window() {
     }
 }
 
-/// How often the window of a fast path grows whose losses are sent again on a slow one.
+/// Number of times that the window of a fast path grows if its losses are retransmitted on a slow one.
 fn growths(rule: CwndUpdate) -> u32 {
     let mut settings = config(2, 1 << 21);
     settings.cmt.cwnd_update = rule;
@@ -151,7 +151,7 @@ fn each_policy_sends_lost_chunks_where_it_says() {
         let cwnds = [pair.view(LEFT, 0).cwnd, pair.view(LEFT, 1).cwnd];
         match policy {
             RetransmissionPolicy::Same => assert_eq!(again, [0]),
-            // Path 1 has lost nothing, is shorter and has the larger window.
+            // Path 1 has no losses, is shorter and has the larger window.
             RetransmissionPolicy::Fastest
             | RetransmissionPolicy::Cwnd
             | RetransmissionPolicy::LossRate => assert_eq!(again, [1], "{name} {cwnds:?}"),
@@ -160,11 +160,11 @@ fn each_policy_sends_lost_chunks_where_it_says() {
     }
 }
 
-/// A SACK: how many chunks it acknowledges cumulatively, gaps, and the packets that DAC tells.
+/// A SACK: number of chunks that it acknowledges cumulatively, gaps, and the packet count of DAC.
 type Report = (u32, &'static [(u16, u16)], u8);
 
-/// Sends ten chunks on one path, of which nothing arrives, takes the SACKs given, and tells how
-/// many chunks then count as lost.
+/// Sends ten chunks on one path, which are all lost, and handles these SACKs. Returns how many chunks then
+/// count as lost.
 fn retransmitted_after(sacks: &[Report]) -> u64 {
     let mut settings = ample(2);
     settings.initial_window = Some(100_000);
@@ -176,7 +176,7 @@ fn retransmitted_after(sacks: &[Report]) -> u64 {
     pair.send_full(LEFT, 10);
     let first = pair.log[0].data().next().expect("data").tsn;
     let tag = {
-        // Packets to the left carry its tag, which its peer's packets show.
+        // Packets to the left carry its tag, which is in the packets of its peer.
         pair.inject(RIGHT, 0, pair.log[0].packet.clone());
         pair.run_for(ms(201));
         pair.log.iter().find(|s| s.from == RIGHT).expect("a SACK").packet.tag
@@ -208,13 +208,13 @@ fn the_third_report_is_a_loss_and_two_are_none() {
 fn a_report_of_two_packets_counts_twice_for_what_lies_below_both() {
     assert_eq!(retransmitted_after(&[(0, &[(2, 3)], 2)]), 0);
     assert_eq!(retransmitted_after(&[(0, &[(2, 3)], 2), (0, &[(2, 4)], 1)]), 1);
-    // Three packets told, one acknowledged: one more report, not two.
+    // Three packets reported, one acknowledged: one more report, not two.
     assert_eq!(retransmitted_after(&[(0, &[(2, 2)], 3)]), 0);
 }
 
 #[test]
 fn a_report_of_two_packets_counts_once_for_what_lies_between_them() {
-    // Chunks 1 and 3, then 4: chunk 2 was passed by two packets only.
+    // Chunks 1 and 3, then 4: only two packets after chunk 2 were acknowledged.
     assert_eq!(retransmitted_after(&[(1, &[(2, 2)], 2), (1, &[(2, 3)], 1)]), 0);
     assert_eq!(retransmitted_after(&[(1, &[(2, 2)], 2), (1, &[(2, 3)], 1), (1, &[(2, 4)], 1)]), 1);
 }

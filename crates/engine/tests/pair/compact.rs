@@ -1,4 +1,4 @@
-//! The compact form of packets: how much fits into one, and delays without timestamps.
+//! The compact form of packets: their capacity, and delays without timestamps.
 
 use ropewalk_base::Duration;
 use ropewalk_engine::scheduler::DelaySource;
@@ -54,7 +54,7 @@ fn the_largest_datagram_fills_its_packet_and_smaller_ones_share_one() {
     let full = with_data().find(|sent| size(sent) == 1500).expect("the largest one");
     assert_eq!(full.data().map(|data| data.payload.len()).collect::<Vec<_>>(), [LARGEST]);
     assert!(with_data().any(|sent| sent.data().count() >= 10), "small ones in one packet");
-    // What exceeds a packet is cut as any other message.
+    // A message that exceeds a packet is fragmented like any other.
     let parts: Vec<_> =
         with_data().flat_map(Sent::data).filter(|data| !data.is_datagram()).collect();
     assert_eq!(parts.iter().map(|data| data.payload.len()).sum::<u32>(), LARGEST + 1);
@@ -69,7 +69,7 @@ fn delays_are_measured_without_timestamps_also_if_sacks_take_the_faster_path() {
             ..settings
         };
         let mut pair = Pair::with(&settings, &settings, &[10, 60], [in_turn(), in_turn()]);
-        // Losses make chunks be sent again, on the same path and on the other one.
+        // Because of losses, chunks are retransmitted on the same path and on the other one.
         let mut count = 0;
         pair.script(move |sent| {
             count += 1;

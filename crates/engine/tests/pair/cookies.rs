@@ -1,4 +1,4 @@
-//! Cookies on their way (RFC 9260, 3.2.2, 5.1, 5.1.4) and the addresses that they confirm (5.4).
+//! Cookies in transit (RFC 9260, 3.2.2, 5.1, 5.1.4) and the addresses that they confirm (5.4).
 
 use bytes::Bytes;
 use ropewalk_base::{PathId, Seed, Time};
@@ -12,7 +12,7 @@ use crate::driver::{Fate, LEFT, Pair, RIGHT, at_ms, config, in_turn, ms, name};
 
 const HOME: &[u8] = b"192.0.2.1:9899";
 
-/// A client that waits for its INIT ACK, what a peer of the same kind answers, and its cookie.
+/// A client that waits for its INIT ACK, the answer of a peer of the same kind, and its cookie.
 fn waiting(settings: &Config) -> (Association, Init, Bytes, u32) {
     let mut client = Association::connect(settings.clone(), in_turn(), Seed::root(1), Time::ZERO);
     let mut init = client.poll_transmit(Time::ZERO).expect("an INIT").packet;
@@ -47,7 +47,7 @@ pub fn an_init_ack_asks_for_no_more_streams_than_the_init_allows() {
         let Answer::Reply(one) = listener.handle(Time::ZERO, HOME, &mut init.clone()) else {
             panic!("no INIT ACK")
         };
-        // And an association that is up, or on its way there.
+        // Also an association that is up or being set up.
         let mut pair = Pair::up(&settings, &[10]);
         if let Chunk::Init(init) = &mut init.chunks[0] {
             init.addresses.clear();
@@ -86,7 +86,8 @@ pub fn a_cookie_does_not_show_the_tags_of_an_association_that_exists() {
     }
 }
 
-/// A pair on two paths whose right end is up and hears nothing, and the packet with the cookie that set it up.
+/// A pair on two paths whose right end is up and receives nothing, and the packet with the cookie that
+/// set it up.
 fn half_up() -> (Pair, Packet) {
     let mut pair = Pair::new(&config(2, 1 << 16), &[10, 10]);
     pair.script(|sent| match sent.names()[..] {
@@ -114,7 +115,7 @@ pub fn a_cookie_ack_to_an_address_that_is_not_confirmed_goes_with_a_heartbeat() 
         let answers: Vec<_> = pair.log.iter().map(|sent| (sent.path, sent.names())).collect();
         assert_eq!(answers, [(path, expected.to_vec())]);
     }
-    // Its answer confirms the address, like that of any other.
+    // Its answer confirms the address, like that of any other HEARTBEAT.
     let beats = pair.log[0].packet.chunks.iter().find_map(|chunk| match chunk {
         Chunk::Heartbeat(info) => Some(info.clone()),
         _ => None,
@@ -155,7 +156,7 @@ pub fn a_cookie_confirms_the_address_that_the_init_ack_went_to_wherever_it_comes
         assert_eq!(status, [PathStatus::Active, PathStatus::Unconfirmed], "restart: {restart}");
         let first = &pair.log[0];
         assert_eq!((first.path, first.names()), (1, vec!["COOKIE ACK", "HEARTBEAT"]));
-        // Data goes where the INIT ACK went.
+        // Data is sent to the address of the INIT ACK.
         pair.log.clear();
         pair.send(RIGHT, 500);
         assert!(
@@ -186,7 +187,7 @@ pub fn until_the_cookie_is_acknowledged_chunks_that_are_not_known_are_not_report
     let unknown = || Chunk::Unknown(Bytes::from_static(&[0xff, 0, 0, 5, 9]));
     client.handle_datagram(Time::ZERO, PathId(0), Packet::of(tag, unknown()));
     assert_eq!(sent(&mut client, Time::ZERO).len(), 0);
-    // Beside the COOKIE ACK they are.
+    // Together with the COOKIE ACK they are.
     let mut packet = Packet::of(tag, Chunk::CookieAck);
     packet.chunks.push(unknown());
     client.handle_datagram(Time::ZERO, PathId(0), packet);
@@ -200,7 +201,7 @@ pub fn a_cookie_echo_begins_a_packet_whatever_else_waits() {
     let (mut client, init, cookie, tag) = waiting(&settings);
     client.handle_datagram(Time::ZERO, PathId(0), ack(tag, &init, &cookie));
     sent(&mut client, Time::ZERO);
-    // A driver may hand over a packet and the time before it drains.
+    // A driver may pass a packet and the time before it drains.
     let now = Time::ZERO + settings.rto.initial;
     let beat = Chunk::Heartbeat(Bytes::from_static(b"there?"));
     client.handle_datagram(now, PathId(0), Packet::of(tag, beat));
@@ -230,8 +231,8 @@ pub fn a_cookie_longer_than_a_packet_is_echoed_whole_for_ip_to_cut() {
     }
 }
 
-/// A client whose INIT ACK, with a cookie of so many bytes, comes by an address that its user has not named; what it
-/// sends then, and at its first timeout.
+/// A client whose INIT ACK, with a cookie of this length, arrives from an address that its user has not
+/// named. Returns its next packets, and those at its first timeout.
 fn learned(length: usize) -> [Vec<(usize, Vec<&'static str>)>; 2] {
     let settings = config(1, 1 << 16);
     let (mut client, init, _, tag) = waiting(&settings);
@@ -250,7 +251,7 @@ fn learned(length: usize) -> [Vec<(usize, Vec<&'static str>)>; 2] {
 #[test]
 pub fn a_cookie_echo_to_an_address_that_is_not_confirmed_goes_with_a_heartbeat_or_not_at_all() {
     let both = vec!["COOKIE ECHO", "HEARTBEAT"];
-    // The second try goes to an address that the user has named.
+    // The second attempt uses an address that the user has named.
     let named = vec![(0, vec!["COOKIE ECHO"])];
     let again = |tries: &[(usize, Vec<&'static str>)]| {
         tries.iter().all(|(path, names)| *path == 0 || names.len() == 2)

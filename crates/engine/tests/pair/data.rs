@@ -36,7 +36,7 @@ pub fn small_messages_travel_together_and_large_ones_are_cut() {
         pair.queue(LEFT, 0, Payload::Length(100), false);
     }
     pair.drain(LEFT);
-    // 116 B each with header: twelve to a packet of 1468 B.
+    // 116 B each with header: twelve per packet of 1468 B.
     let chunks: Vec<_> = pair.log.iter().map(|s| s.data().count()).collect();
     assert_eq!(chunks, [12, 8]);
     pair.run_for(ms(500));
@@ -131,7 +131,7 @@ pub fn very_many_small_messages_wait_for_one_hole_and_none_is_forgotten() {
         pair.queue(LEFT, 0, Payload::Length(4), false);
     }
     pair.drain(LEFT);
-    // No more than half of the stream's numbers, which wrap at 65 536, are ever out at once.
+    // At most half of the stream's numbers, which wrap at 65 536, are outstanding at any time.
     let sent: usize = pair.log.iter().map(|s| s.data().count()).sum();
     assert_eq!(sent, 32_767);
     pair.run_for(ms(20_000));
@@ -153,7 +153,7 @@ fn little_waits_unsent_where_that_is_asked_for_and_the_path_is_nearly_as_busy() 
             }
             pushed
         };
-        // What was pushed and has not left waits unsent: with nothing sent yet, all of it.
+        // Queued messages that have not been sent are unsent data. Initially that is all of them.
         let first = fill(&mut pair);
         if let Some(limit) = limit {
             let window = pair.view(LEFT, 0).cwnd;
@@ -168,7 +168,8 @@ fn little_waits_unsent_where_that_is_asked_for_and_the_path_is_nearly_as_busy() 
         pair.read_bytes(RIGHT)
     };
     let (limited, free) = (bytes_read(Some(8000)), bytes_read(None));
-    // Who looks once in a millisecond is late when a whole window is acknowledged at once.
+    // The application checks once per millisecond, so it is late when a full window is acknowledged by
+    // one SACK.
     assert!(limited > free * 8 / 10, "{limited} bytes instead of {free}");
 }
 
@@ -192,7 +193,7 @@ pub fn sending_alone_is_an_occasion_for_a_burst() {
     settings.initial_window = Some(1 << 20);
     let mut pair = Pair::up(&settings, &[100]);
     for sent in 1..=20 {
-        // Nothing comes and no timer expires in between.
+        // Nothing arrives and no timer expires in between.
         pair.send_full(LEFT, 1);
         assert_eq!(pair.log.len(), sent, "one packet for each message");
     }
@@ -234,7 +235,7 @@ pub fn a_stream_that_the_peer_does_not_have_ends_nothing() {
     let round_robin = || crate::driver::scheduler("round-robin");
     let mut pair = Pair::with(&left, &right, &[10], [round_robin(), round_robin()]);
     pair.connect();
-    // RFC 9260, 5.1.1: the smaller of what is wanted and what is allowed.
+    // RFC 9260, 5.1.1: the smaller of the requested and the allowed number.
     let taken = pair.ends[LEFT].send(StreamId(3), Payload::Length(10), false);
     pair.drain(LEFT);
     pair.run_for(ms(500));
@@ -247,7 +248,7 @@ pub fn a_stream_that_the_peer_does_not_have_ends_nothing() {
 
 #[test]
 pub fn tsns_wrap_in_the_midst_of_losses_without_a_seam() {
-    // A seed whose first TSN lies 8005 below the wrap.
+    // A seed whose first TSN is 8005 below the wrap-around.
     let seed = Seed::root(168_661);
     let settings = config(2, 65_536);
     let opener = Association::connect(settings.clone(), in_turn(), seed.child("left"), Time::ZERO);

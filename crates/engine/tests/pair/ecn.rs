@@ -33,7 +33,7 @@ fn reductions(pair: &Pair) -> Vec<u64> {
     pair.counters(LEFT).iter().map(|counters| counters.marked).collect()
 }
 
-/// Sends for so long.
+/// Sends for this time.
 fn bulk(pair: &mut Pair, millis: u64) {
     for _ in 0..millis / 10 {
         pair.send_full(LEFT, 6);
@@ -77,7 +77,7 @@ fn marks_reduce_the_window_of_their_path_once_per_window_and_nothing_is_sent_aga
     bulk(&mut pair, 400);
     let before = [0, 1].map(|path| pair.view(LEFT, path).cwnd);
     pair.log.clear();
-    // All of one window, and nothing after it.
+    // All packets of one window, and none after it.
     let until = pair.now + ms(40);
     pair.script(move |sent| {
         let marked = sent.ecn.may_be_marked() && sent.path == 1 && sent.at < until;
@@ -90,11 +90,11 @@ fn marks_reduce_the_window_of_their_path_once_per_window_and_nothing_is_sent_aga
     assert!(echoes(&pair) > 0 && answers(&pair) > 0);
     let again: u64 = pair.counters(LEFT).iter().map(|counters| counters.retransmitted).sum();
     assert_eq!(again, 0);
-    // It is over once it has been answered.
+    // The echoes end once they have been answered.
     pair.log.clear();
     bulk(&mut pair, 100);
     assert_eq!((echoes(&pair), answers(&pair)), (0, 0));
-    // Marks of every window are one reduction each.
+    // Marks of every window cause one reduction each.
     pair.script(|sent| {
         if sent.ecn.may_be_marked() && sent.path == 0 { Fate::Marked } else { Fate::Arrive }
     });
@@ -264,7 +264,7 @@ fn counts_that_make_no_sense_change_no_window() {
     pair.run_for(ms(500));
     let (tag, window) = (pair.ends[LEFT].tags().0, pair.view(LEFT, 0).cwnd);
     let next = pair.ends[RIGHT].peer_initial_tsn().expect("known").plus(120);
-    // Another path; a TSN that was never sent; a total that fell.
+    // Another path, a TSN that was never sent, and a decreasing total.
     for (path, tsn, bytes) in [
         (1, next.plus(u32::MAX), 1),
         (255, next.plus(u32::MAX), 1),

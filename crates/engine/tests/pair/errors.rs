@@ -1,4 +1,4 @@
-//! What counts as an error, what clears the count, and when HEARTBEATs end (RFC 9260, 7.2.3, 8.1, 8.3).
+//! Errors of paths, resets of the error count, and the end of HEARTBEATs (RFC 9260, 7.2.3, 8.1, 8.3).
 
 use ropewalk_base::{Duration, Serial32};
 use ropewalk_engine::sctp::association::{CloseReason, State};
@@ -10,7 +10,7 @@ fn is_data(sent: &Sent) -> bool {
     sent.from == LEFT && sent.data().next().is_some()
 }
 
-/// How many packets with data leave the left end in each of these moments.
+/// Number of packets with data that the left end sends at each of these times.
 fn packets_at(pair: &Pair) -> Vec<usize> {
     let times = pair.data_times(LEFT);
     let same = times.chunk_by(|a, b| a == b);
@@ -19,8 +19,8 @@ fn packets_at(pair: &Pair) -> Vec<usize> {
 
 #[test]
 pub fn after_a_timeout_one_packet_is_on_its_way_until_something_is_acknowledged() {
-    // Chunks of which two do not fit into a packet, though one leaves room in a window of one full chunk; and some
-    // that share packets.
+    // With 1000 and 900 bytes, two chunks do not fit into a packet, but the first leaves room in a window
+    // of one full chunk. With 100 bytes, chunks share packets.
     for size in [1000, 900, 100] {
         let mut pair = Pair::up(&config(1, 1 << 20), &[10]);
         pair.greet();
@@ -29,7 +29,7 @@ pub fn after_a_timeout_one_packet_is_on_its_way_until_something_is_acknowledged(
             pair.queue(LEFT, 0, ropewalk_engine::Payload::Length(size), false);
         }
         pair.drain(LEFT);
-        // The first timeouts; the simulator's and the live preset's first probe of the tail.
+        // The first timeouts, and the first tail loss probe of the simulator's and the live preset.
         pair.run_for(ms(1900));
         pair.log.clear();
         pair.run_for(ms(15_000));
@@ -59,7 +59,7 @@ pub fn any_chunk_that_is_acknowledged_clears_the_errors_of_the_association() {
             pair.run_for(ms(10));
         }
         if acknowledged {
-            // It was given up, was not sent again, and has arrived all the same.
+            // It was abandoned and not retransmitted, but has arrived nevertheless.
             let block = ropewalk_engine::sctp::GapBlock { start: 4, end: 4 };
             let cumulative = Serial32(before);
             let sack = Sack {
@@ -85,7 +85,7 @@ pub fn any_chunk_that_is_acknowledged_clears_the_errors_of_the_association() {
 pub fn no_heartbeat_follows_a_shutdown_or_its_acknowledgement() {
     for end in [LEFT, RIGHT] {
         let mut pair = Pair::up(&config(2, 1 << 18), &[10, 10]);
-        // The right end goes as far as SHUTDOWN-ACK-SENT.
+        // The right end reaches SHUTDOWN-ACK-SENT.
         pair.script(|sent| if sent.names() == ["SHUTDOWN"] { Fate::Arrive } else { Fate::Drop });
         let now = pair.now;
         pair.ends[LEFT].shutdown(now);
@@ -105,13 +105,13 @@ fn heartbeats_of_the_path_in_use_count_against_the_association_and_others_do_not
         heartbeat_interval: Duration::from_secs(2),
         ..preset_config(Preset::LiveRfc9260, paths, 1 << 18)
     };
-    // 8.1: more than Association.Max.Retrans (10) in a row.
+    // 8.1: more than Association.Max.Retrans (10) consecutive errors.
     let mut pair = Pair::up(&settings(1), &[10]);
     pair.script(|_| Fate::Drop);
     pair.run_for(Duration::from_secs(1200));
     assert_eq!(pair.closed(LEFT), Some(CloseReason::Unreachable));
     assert_eq!(pair.count(LEFT, "HEARTBEAT"), 11);
-    // The alternate is dead, and the primary path idle.
+    // The alternate path is dead, and the primary path idle.
     for dead in [0, 1] {
         let mut pair = Pair::up(&settings(2), &[10, 10]);
         pair.script(move |sent| if sent.path == dead { Fate::Drop } else { Fate::Arrive });

@@ -12,7 +12,7 @@ fn two_paths() -> Config {
     config(2, 1 << 20)
 }
 
-/// A user who sends four chunks every 20 ms.
+/// A user that sends four chunks every 20 ms.
 fn bulk(pair: &mut Pair, millis: u64) {
     for _ in 0..millis / 20 {
         for _ in 0..4 {
@@ -81,7 +81,7 @@ fn a_doubted_path_that_answers_returns_with_a_window_of_one_chunk() {
     let mut pair = Pair::up(&two_paths(), &[10, 30]);
     bulk(&mut pair, 500);
     pair.script(|sent| if sent.path == 1 { Fate::Drop } else { Fate::Arrive });
-    // Until path 1 is doubted, and no further data is queued.
+    // Until path 1 is potentially failed, and no further data is queued.
     for _ in 0..200 {
         bulk(&mut pair, 20);
         if changes(&pair, 1).iter().any(|c| c.1 == PathStatus::PotentiallyFailed) {
@@ -184,7 +184,7 @@ fn a_heartbeat_ack_counts_only_with_its_nonce_whichever_way_it_arrives() {
         pair.view(LEFT, 1).usable
     };
     assert!(!ack(info.nonce ^ 1, 1, &mut pair), "another nonce");
-    // RFC 9260, 5.4: the address in the HEARTBEAT is verified, whichever address its answer comes from.
+    // RFC 9260, 5.4: the address in the HEARTBEAT is verified, regardless of the address of its answer.
     assert!(ack(info.nonce, 0, &mut pair), "the real one, by another path");
 }
 
@@ -207,7 +207,7 @@ fn one_way_of_a_path_may_fail_and_the_transfer_goes_on_over_the_other() {
 
 #[test]
 fn a_heartbeat_that_overtakes_the_cookie_ack_is_answered() {
-    // The responder is up first, and asks by the quicker path.
+    // The responder is up first, and sends HEARTBEATs on the faster path.
     let mut pair = Pair::new(&config(2, 1 << 20), &[40, 5]);
     pair.run_for(ms(400));
     let asked = pair.log.iter().filter(|s| s.from == RIGHT && s.names().contains(&"HEARTBEAT"));

@@ -1,5 +1,5 @@
-//! Peers that others wrote: chunks and parameters that this end does not know or did not agree on,
-//! streams that it does not have, answers that it cannot use.
+//! Peers of other implementations: chunks and parameters that are unknown or were not negotiated, streams
+//! that do not exist, answers that cannot be used.
 
 use bytes::Bytes;
 use ropewalk_base::{PathId, Seed, Serial16, Serial32, StreamId, Time};
@@ -16,7 +16,7 @@ fn tag_of(pair: &Pair, end: usize) -> u32 {
     pair.ends[end].tags().0
 }
 
-/// What the right end answers to a packet of these chunks, by name, with the causes of its ERRORs.
+/// The answers of the right end to a packet of these chunks, by name, with the causes of its ERRORs.
 fn answers(chunks: Vec<Chunk>) -> (Vec<&'static str>, Vec<ErrorCause>) {
     let none = Negotiation::Listed(Extensions::NONE);
     let settings = Config { negotiation: none, ..config(1, 1 << 16) };
@@ -119,9 +119,9 @@ pub fn data_on_a_stream_that_does_not_exist_is_acknowledged_and_reported_and_not
         })
     };
     pair.log.clear();
-    // The left end never sent any of it.
+    // The left end never sent any of these.
     pair.script(|_| Fate::Drop);
-    // In order, out of order, between two that exist, and twice.
+    // In order, out of order, between two existing ones, and duplicated.
     for (ahead, stream, ssn) in [
         (1, 1, 0),
         (3, 65_535, 0),
@@ -146,7 +146,7 @@ pub fn data_on_a_stream_that_does_not_exist_is_acknowledged_and_reported_and_not
         })
         .collect();
     assert_eq!(wrong, [1, 65_535, 9, 7].map(|s| ErrorCause::InvalidStream(StreamId(s))));
-    // And the next one of the left end follows.
+    // The next one of the left end follows.
     pair.inject(RIGHT, 0, Packet::of(tag, data(7, 0, 4)));
     assert_eq!(pair.read[RIGHT].len(), 5);
 }

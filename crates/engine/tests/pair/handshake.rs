@@ -70,7 +70,7 @@ pub fn an_init_is_answered_without_anything_kept() {
     assert_eq!(*pair.ends[RIGHT].state(), State::Closed);
     assert_eq!(pair.ends[RIGHT].next_deadline(), None, "no timer for an unproven peer");
     let Chunk::Init(init) = pair.log[0].packet.chunks[0].clone() else { panic!("no INIT") };
-    // A flood of them changes nothing and gets one small answer each.
+    // A flood of them has no effect and gets one small answer each.
     for tag in 1..=1000 {
         let mut forged = init.clone();
         forged.tag = tag;
@@ -156,7 +156,7 @@ pub fn a_forged_cookie_is_dropped_and_a_stale_one_is_reported_and_replaced() {
     forged[20] ^= 1;
     pair.inject(RIGHT, 0, Packet::of(echo.tag, Chunk::CookieEcho(forged.into())));
     assert_eq!(pair.log.len(), 3, "a forged cookie is not answered");
-    // The real one, after its life of 60 s, is; the opener then starts over and gets through.
+    // The real one is stale after its life of 60 s; the opener then starts over successfully.
     pair.run_until(Time::from_secs(62));
     pair.heal();
     pair.inject(RIGHT, 0, echo);
@@ -269,10 +269,10 @@ pub fn a_refused_init_goes_to_the_next_address_at_once_and_all_refusals_end_the_
         pair.drain(LEFT);
     };
     refuse(&mut pair, 5, 0);
-    // A copy of the message changes nothing, and neither does one about an address without an INIT so far.
+    // A copy of the message has no effect, and neither has one about an address without an INIT so far.
     refuse(&mut pair, 6, 0);
     refuse(&mut pair, 7, 9);
-    // T1 goes on from the address that has not refused.
+    // T1 continues with the address that has not refused.
     pair.run_until(at_ms(1020));
     let tries: Vec<_> =
         pair.log.iter().map(|sent| (sent.at.as_nanos() / 1_000_000, sent.path)).collect();

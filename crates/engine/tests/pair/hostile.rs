@@ -1,4 +1,4 @@
-//! Packets that a broken or hostile peer may send: no panic, no hang, a stated answer.
+//! Packets of a broken or hostile peer: no panic, no hang, a specified answer.
 
 use ropewalk_base::{Duration, Serial16, Serial32, StreamId, Time};
 use ropewalk_engine::Payload;
@@ -10,8 +10,8 @@ use ropewalk_engine::sctp::{
 
 use crate::driver::{Fate, LEFT, Pair, RIGHT, config, ms};
 
-/// A pair that is up, with data on its way that nobody acknowledges; the tags of packets to the
-/// left and to the right, and the first unacknowledged TSN.
+/// A pair that is up, with unacknowledged data in flight; the tags of packets to the left and to the
+/// right, and the first unacknowledged TSN.
 fn outstanding() -> (Pair, [u32; 2], Serial32) {
     let mut pair = Pair::up(&config(2, 1 << 18), &[10, 30]);
     pair.send_full(LEFT, 2);
@@ -182,7 +182,8 @@ pub fn a_full_buffer_that_gives_up_a_chunk_delivers_it_when_it_comes_again() {
     pair.run_for(ms(500));
     let first = pair.log[0].data().next().expect("data").tsn.plus(1);
     let tag = pair.log[0].packet.tag;
-    // Four wait for the first; it comes without room; what was given up for it comes again.
+    // Four chunks wait for the first, which arrives while there is no room. Then the chunk that was
+    // dropped for it is repeated.
     for (ahead, ssn) in [(1, 2), (2, 3), (3, 4), (4, 5), (0, 1), (4, 5), (5, 6)] {
         let chunk = data(first.plus(ahead), ssn, DataFlags::WHOLE, 1000);
         pair.inject(RIGHT, 0, Packet::of(tag, Chunk::Data(chunk)));
@@ -226,7 +227,7 @@ pub fn shutdown_chunks_out_of_place_end_nothing() {
         pair.inject(end, 0, Packet::of(tags[end], Chunk::error(ErrorCause::StaleCookie(u32::MAX))));
         assert_eq!(*pair.ends[end].state(), State::Established);
     }
-    // A SHUTDOWN that acknowledges what was never sent acknowledges nothing.
+    // A SHUTDOWN that acknowledges data that was never sent is ignored.
     pair.inject(LEFT, 0, Packet::of(tags[LEFT], Chunk::Shutdown(first.plus(1000))));
     assert!(!pair.ends[LEFT].is_flushed());
 }

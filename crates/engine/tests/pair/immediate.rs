@@ -7,7 +7,7 @@ use ropewalk_engine::sctp::{Config, DataFlags, Delivery, Urgency};
 
 use crate::driver::{FULL, LEFT, Pair, RIGHT, Sent, as_published, config, ms};
 
-/// Whether each chunk with DATA that left the left end asks for a SACK.
+/// Whether each chunk with DATA of the left end requests a SACK.
 fn asks(pair: &Pair) -> Vec<bool> {
     let sent = pair.log.iter().filter(|sent| sent.from == LEFT);
     sent.flat_map(Sent::data).map(|data| data.flags.has(DataFlags::IMMEDIATE)).collect()
@@ -19,7 +19,7 @@ fn the_last_chunk_of_a_message_asks_for_a_sack_if_its_user_wants_it_and_no_other
     let mut asked = 0;
     for case in 0..200 {
         let mut rng = Seed::root(case).child("immediate").rng();
-        // Interactive messages may exceed a window, which the window of this test never reaches.
+        // Interactive messages may exceed a window, which is never filled in this test.
         let settings = Config {
             streams: 4,
             interleaving: rng.chance(0.5),
@@ -28,7 +28,7 @@ fn the_last_chunk_of_a_message_asks_for_a_sack_if_its_user_wants_it_and_no_other
             ..as_published(1, 1 << 20)
         };
         let mut pair = Pair::up(&settings, &[10]);
-        // The content of a message says whether it asks.
+        // The content of a message indicates whether it requests a SACK.
         for _ in 0..20 {
             let immediate = rng.chance(0.3);
             let delivery = Delivery {
@@ -115,7 +115,8 @@ fn a_sender_whose_send_buffer_has_refused_a_message_asks_for_a_sack() {
             assert_eq!(refused, Err(SendError::Full));
         }
         pair.drain(LEFT);
-        // The receiver acknowledges two packets at once, and the third after 200 ms unless it is asked.
+        // The receiver acknowledges two packets immediately, and the third after 200 ms unless the sender
+        // requests it.
         pair.run_for(ms(25));
         assert_eq!(asks(&pair), [false, false, full]);
         assert_eq!(pair.ends[LEFT].is_flushed(), full);

@@ -29,7 +29,7 @@ fn pair(config: &Config) -> Pair {
     pair
 }
 
-/// The stream of each DATA or I-DATA chunk that left, in order.
+/// The stream of each DATA or I-DATA chunk that was sent, in order.
 fn streams_sent(pair: &Pair) -> Vec<u16> {
     pair.log.iter().filter(|s| s.from == LEFT).flat_map(|s| s.data()).map(|d| d.stream.0).collect()
 }
@@ -369,7 +369,7 @@ fn in_the_compact_form_datagrams_stay_as_short_as_they_were() {
     pair.run_for(Duration::from_secs(2));
     assert_eq!((pair.count(LEFT, "DATA"), pair.read[RIGHT].len()), (2, 3));
     assert!(pair.count(LEFT, "I-DATA") >= 20);
-    // The same message on another stream, or with an identifier of its kind, is no datagram.
+    // The same message on another stream, or with its own identifier, is not a datagram.
     pair.send_on(LEFT, 1, Payload::Length(100), true);
     pair.run_for(Duration::from_secs(1));
     assert_eq!((pair.count(LEFT, "DATA"), pair.read[RIGHT].len()), (2, 4));

@@ -1,4 +1,4 @@
-//! A listener and what it answers (RFC 9260, 5.1 and 8.4), and whole associations through it, once in
+//! A listener and its answers (RFC 9260, 5.1 and 8.4), and complete associations through it, once in
 //! typed packets and once in bytes.
 
 use core::net::IpAddr;
@@ -32,7 +32,7 @@ fn reply(answer: Answer) -> Packet {
     packet
 }
 
-/// A client whose COOKIE ECHO is on its way, and that packet.
+/// A client whose COOKIE ECHO is in flight, and that packet.
 fn knocking(config: &Config, listener: &mut Listener, now: Time) -> (Association, Packet) {
     let mut client = client(config);
     let mut init = next(&mut client, now);
@@ -60,7 +60,8 @@ fn accepted(config: &Config) -> (Association, Association, Packet) {
     (client, server, echo)
 }
 
-/// A whole life: data both ways over two paths, one of which loses every seventh packet, then the end.
+/// A complete association: data in both directions over two paths, where one path loses every seventh
+/// packet, then the shutdown.
 fn life(through_bytes: bool) -> Pair {
     let mut settings = config(2, 1 << 17);
     settings.negotiation = Negotiation::Listed(Extensions::DELAY);
@@ -275,7 +276,7 @@ fn a_cookie_is_good_from_where_it_was_asked_for_and_under_its_tag_and_unchanged(
 fn a_lost_cookie_echo_goes_again_first_from_where_the_cookie_is_good() {
     for (negotiation, expected) in [
         (Negotiation::Listed(Extensions::NONE), [0, 0, 2, 0]),
-        // As the RFC has it, in a simulation: the addresses in turn.
+        // In a simulation, as in the RFC: the addresses in turn.
         (Negotiation::Assumed, [0, 1, 2, 0]),
     ] {
         let mut settings = config(3, 1 << 16);
@@ -292,7 +293,7 @@ fn a_lost_cookie_echo_goes_again_first_from_where_the_cookie_is_good() {
 #[test]
 fn keys_change_and_a_cookie_lives_its_life_and_no_longer() {
     let settings = config(1, 1 << 16);
-    // The life is 60 s, and a key lasts 120 s.
+    // A cookie is valid for 60 s, and a key for 120 s.
     for (made, back, expected) in [
         (0, 59, "accepted"),
         (119, 121, "accepted"),
@@ -353,14 +354,14 @@ fn abort_and_shutdown_complete_with_t_go_with_the_peers_tag_and_without_with_our
             let tag = if theirs { peers } else { ours };
             let mut packet = Packet::of(tag, chunk.clone());
             if theirs {
-                // Nothing else counts under that tag.
+                // Other chunks with that tag are ignored.
                 packet.chunks.push(Chunk::abort(ErrorCause::USER));
             }
             pair.inject(RIGHT, 0, packet);
             assert_eq!(pair.closed(RIGHT), expected, "{chunk:?}, under the peer's: {theirs}");
         }
     }
-    // Before the peer's tag is known, no tag is the peer's.
+    // Before the peer's tag is known, no tag matches it.
     let mut opener = client(&config(1, 1 << 16));
     opener.handle_datagram(Time::ZERO, PathId(0), Packet::of(0, abort(true)));
     assert!(matches!(opener.state(), State::CookieWait { .. }));

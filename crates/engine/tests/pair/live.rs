@@ -1,4 +1,4 @@
-//! Paths that come while an association is up, and drivers that know what has become of one.
+//! Paths that are added while an association is up, and drivers that know the fate of a path.
 
 use ropewalk_base::{PathId, Time};
 use ropewalk_engine::congestion::{Congestion, CongestionFlavour};
@@ -7,7 +7,7 @@ use ropewalk_engine::sctp::{Association, Chunk, Config, Event, Packet, PathConfi
 
 use crate::driver::{Fate, LEFT, Pair, RIGHT, Sent, config, ms};
 
-/// One path that may become several.
+/// One path, with further ones possible.
 fn one_of_several() -> Config {
     let mut settings = config(1, 1 << 20);
     settings.cmt.concurrent = true;
@@ -74,14 +74,14 @@ fn what_was_on_its_way_on_a_path_that_is_lost_goes_elsewhere_at_once() {
     assert_eq!(pair.view(LEFT, 1).in_flight, 0);
     pair.run_for(ms(100));
     assert!(pair.ends[LEFT].is_flushed(), "long before a timer of a second");
-    // It is asked again as soon as the driver knows better.
+    // It is probed again as soon as the driver reports a change.
     let now = pair.now;
     pair.ends[LEFT].validate_path(now, PathId(1));
     pair.run_for(ms(30));
     assert_eq!(pair.ends[LEFT].path_status(PathId(1)), PathStatus::Active);
 }
 
-/// Some presets have no probe interval of their own: HEARTBEATs go to failed paths as to idle ones.
+/// Some presets have no separate probe interval: HEARTBEATs are sent to failed paths as to idle ones.
 #[test]
 fn a_lost_path_is_probed_within_the_interval_of_heartbeats_with_any_preset() {
     for preset in [Preset::Live, Preset::LiveRfc9260, Preset::Rfc9260, Preset::Paper2013] {
@@ -102,7 +102,7 @@ fn a_path_that_leads_elsewhere_now_is_asked_whatever_is_acknowledged_beside() {
     pair.run_for(ms(11));
     let sack = pair.log.iter().find(|sent| sent.sack().is_some()).expect("a SACK").packet.clone();
     pair.log.clear();
-    // A packet from there brings the news, and what it holds is for data that went the old way.
+    // A packet from there reports the change, and its acknowledgements concern data on the old route.
     let now = pair.now;
     pair.ends[LEFT].validate_path(now, PathId(0));
     pair.inject(LEFT, 0, sack);
@@ -110,13 +110,13 @@ fn a_path_that_leads_elsewhere_now_is_asked_whatever_is_acknowledged_beside() {
     assert_eq!(pair.count(LEFT, "HEARTBEAT"), 1);
 }
 
-// RFC 9260, 5.4: to an UNCONFIRMED address nothing goes but HEARTBEAT, HEARTBEAT ACK and the handshake.
+// RFC 9260, 5.4: only HEARTBEAT, HEARTBEAT ACK and the handshake are sent to an UNCONFIRMED address.
 #[test]
 fn an_unconfirmed_path_carries_neither_data_nor_sacks_nor_errors() {
     let mut settings = config(2, 1 << 20);
     settings.sack.to_last = true;
     let mut pair = Pair::new(&settings, &[10, 10]);
-    // The receiver is heard on both paths, but its own HEARTBEATs on the second one are lost.
+    // Packets of the receiver arrive on both paths, but its HEARTBEATs on the second one are lost.
     let asks = |sent: &Sent| sent.from == RIGHT && sent.path == 1 && sent.names() == ["HEARTBEAT"];
     pair.script(move |sent| if asks(sent) { Fate::Drop } else { Fate::Arrive });
     pair.connect();
@@ -133,7 +133,7 @@ fn an_unconfirmed_path_carries_neither_data_nor_sacks_nor_errors() {
     assert!(pair.count(RIGHT, "ERROR") == 1 && pair.ends[LEFT].is_flushed());
 }
 
-/// Most packets with data that leave within a millisecond, once the paths are known.
+/// Maximum number of packets with data that leave within a millisecond, once the paths are known.
 fn largest_burst(settings: &Config) -> usize {
     let mut pair = Pair::up(settings, &[50, 50]);
     for _ in 0..60 {

@@ -93,8 +93,8 @@ pub fn the_timer_backs_off_and_the_window_starts_from_one_chunk() {
     pair.run_for(ms(16_000));
     let times: Vec<_> =
         pair.data_times(LEFT).iter().map(|t| t.since(start).as_nanos() / 1_000_000).collect();
-    // Two at once, then one packet per timeout of 1 s, 2 s, 4 s, 8 s: the heartbeats that go
-    // unanswered meanwhile tell nothing new.
+    // Two packets initially, then one per timeout of 1 s, 2 s, 4 s, 8 s. The unanswered heartbeats in
+    // between have no effect.
     assert_eq!(times, [0, 0, 1000, 3000, 7000, 15_000]);
     assert_eq!(pair.view(LEFT, 0).cwnd, 1468);
     pair.heal();
@@ -209,7 +209,7 @@ fn what_was_given_up_and_has_arrived_after_all_counts_for_its_path() {
     let mut pair = Pair::up(&settings, &[25]);
     pair.greet();
     let before = pair.counters(LEFT)[0].delivered_bytes;
-    // The answers come when the timer has expired: little was sent again by then.
+    // The answers arrive after the timer has expired, when little has been retransmitted.
     let late = Fate::Late(ms(2000));
     pair.script(move |sent| if sent.from == RIGHT { late } else { Fate::Arrive });
     pair.send_full(LEFT, 20);

@@ -1,4 +1,4 @@
-//! Opportunistic retransmission and penalisation while a slow path keeps the window shut.
+//! Opportunistic retransmission and penalisation while a slow path keeps the window closed.
 
 use ropewalk_base::Time;
 use ropewalk_engine::Payload;
@@ -9,7 +9,7 @@ use crate::driver::{FULL, LEFT, Pair, config, ms};
 
 const SLOW: usize = 1;
 
-/// What became of 400 chunks over 10 and 200 ms, through a buffer of 20 chunks.
+/// The result for 400 chunks over 10 and 200 ms, through a buffer of 20 chunks.
 struct Told {
     took: Time,
     unblocked: u64,

@@ -1,4 +1,4 @@
-//! Pairs of associations in virtual time, over paths that do what a script says.
+//! Pairs of associations in virtual time, over scripted paths.
 
 mod adaptation;
 mod address_reconfiguration;

@@ -1,4 +1,4 @@
-//! Path MTU discovery (RFC 8899): paths that carry so much and no more, and say nothing of it.
+//! Path MTU discovery (RFC 8899): paths that silently drop packets above their MTU.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -22,7 +22,7 @@ fn live(paths: usize) -> Config {
     settings
 }
 
-/// What each path carries, and whether it cuts packets that may be cut.
+/// The MTU of each path, and whether it fragments packets if permitted.
 #[derive(Clone)]
 struct Wires {
     mtus: Rc<RefCell<Vec<u32>>>,
@@ -67,7 +67,7 @@ fn mtu(pair: &Pair, path: usize) -> u32 {
     pair.ends[LEFT].path_mtu(PathId::from_index(path))
 }
 
-/// A message of `size` bytes every `gap_ms`, until `end_ms`; they must all arrive as they were.
+/// Sends a message of `size` bytes every `gap_ms`, until `end_ms`. All must arrive unchanged.
 fn talk(pair: &mut Pair, size: u32, gap_ms: u64, end_ms: u64) {
     let before = pair.read[RIGHT].len();
     let mut count = 0;
@@ -90,7 +90,7 @@ fn probes_leave_alone_and_what_most_paths_carry_is_known_after_a_round_trip() {
     let mut pair = Pair::with(&live(1), &live(1), &[10], [in_turn(), in_turn()]);
     let script = wires.clone();
     pair.script(move |sent| script.fate(sent));
-    // INIT, INIT ACK, COOKIE ECHO, COOKIE ACK: the answers come with the last of them.
+    // INIT, INIT ACK, COOKIE ECHO, COOKIE ACK: the answers arrive with the last of them.
     pair.run_until(at_ms(40));
     assert_eq!((mtu(&pair, 0), pair.events[LEFT][0].1), (1500, Event::Connected));
     assert_eq!(pair.events[LEFT][0].0, at_ms(40));
@@ -144,7 +144,7 @@ fn a_search_in_vain_costs_a_path_nothing() {
         assert_eq!(pair.ends[LEFT].path_status(PathId::from_index(path)), PathStatus::Active);
     }
     assert!((1384..=1400).contains(&mtu(&pair, 0)) && mtu(&pair, 1) == 9000);
-    // What fits on both.
+    // A message that fits on both paths.
     let payload = pair.ends[LEFT].largest_payload();
     let room = mtu(&pair, 0) - Preset::LIVE_LOWER_HEADER;
     assert_eq!(payload, room / 4 * 4 - 16);
@@ -160,7 +160,7 @@ fn everything_arrives_whatever_the_paths_carry() {
             talk(&mut pair, size, 5, 6_000);
             let long = |sent: &&Sent| sent.fate == Fate::Drop && sent.size != PacketSize::Probe;
             let lost = pair.log.iter().filter(long).count();
-            // On 600 B the base is too much, which takes three probes to find out.
+            // On a path of 600 B the base size is too large, which takes three probes to detect.
             assert!(lost == 0 || mtus[0] < 1280, "{mtus:?}, {size} B: {lost} lost");
         }
     }
@@ -230,7 +230,7 @@ fn what_is_too_long_for_one_path_goes_by_another_that_carries_it() {
     let pieces = pair.log.iter().filter(|sent| sent.size == PacketSize::Usual).filter(piece);
     assert!(vanished > 0);
     assert_eq!(pieces.count(), 0, "the other path takes what was lost as it is");
-    // From now on chunks fit on both, and packets are filled as each path has room for them.
+    // From now on chunks fit on both paths, and packets are filled according to the room of each path.
     pair.log.clear();
     talk(&mut pair, 20_000, 10, 10_000);
     let data = |path: usize| {
@@ -267,14 +267,14 @@ fn what_the_system_refuses_is_a_failed_probe_and_no_failed_path() {
     let now = pair.now;
     pair.ends[LEFT].packet_too_long(now, PathId(0), 9000);
     assert_eq!(mtu(&pair, 0), 1500);
-    // The interface carries less than it did.
+    // The MTU of the interface decreases.
     wires.set(0, 1400);
     pair.ends[LEFT].packet_too_long(now, PathId(0), 1498);
     pair.drain(LEFT);
     assert_eq!(mtu(&pair, 0), 1280);
     pair.run_for(ms(20_000));
     assert!((1384..=1400).contains(&mtu(&pair, 0)), "{}", mtu(&pair, 0));
-    // Even the base.
+    // Even below the base size.
     let now = pair.now;
     pair.ends[LEFT].packet_too_long(now, PathId(0), 1000);
     wires.set(0, 900);
@@ -295,7 +295,7 @@ fn only_who_asks_for_it_probes() {
     assert!(pair.log.iter().all(|sent| sent.size == PacketSize::Usual));
 }
 
-/// A piece of `size` bytes of a message of `total`, `after` chunks from what is awaited.
+/// A piece of `size` bytes of a message of `total`, `after` chunks beyond the expected one.
 fn piece(after: u32, offset: u16, size: u32, total: u16) -> impl FnOnce(Serial32) -> Packet {
     move |awaited: Serial32| {
         let part = Data {
@@ -322,7 +322,7 @@ fn pieces_that_make_no_chunk_are_forgotten_and_those_that_do_are_one() {
     let give = |pair: &mut Pair, packet: Packet| {
         pair.inject(RIGHT, 0, Packet { tag, ..packet });
     };
-    // Beyond its end, without an end, without anything, far away.
+    // Beyond its end, without an end, empty, far away.
     for wrong in
         [piece(0, 10, 10, 15), piece(0, 0, 8, 0), piece(0, 0, 0, 8), piece(1 << 30, 0, 8, 8)]
     {
@@ -334,7 +334,7 @@ fn pieces_that_make_no_chunk_are_forgotten_and_those_that_do_are_one() {
     }
     assert_eq!(pair.ends[RIGHT].receive_occupancy().0, 0, "nothing is a chunk");
     assert_eq!(pair.closed(RIGHT), None);
-    // What was kept up to now fills all the room, so that this one has to come whole.
+    // The kept pieces fill all the room, so that this chunk must arrive complete.
     pair.send(LEFT, 300);
     pair.run_for(ms(1_000));
     assert_eq!(pair.read_bytes(RIGHT), 300);
@@ -347,7 +347,7 @@ fn pieces_may_overlap_and_come_in_any_order() {
     let mut pair = pair(&live(1), &[10], &wires);
     let first = pair.ends[RIGHT].peer_initial_tsn().expect("known");
     let tag = pair.ends[RIGHT].tags().0;
-    // Cut at 400 the first time, of which the first half was lost, and at 600 the second time.
+    // Cut at 400 the first time, and the first half was lost; cut at 600 the second time.
     for make in [piece(0, 400, 600, 1_000), piece(0, 600, 400, 1_000), piece(0, 0, 600, 1_000)] {
         assert_eq!(pair.read_bytes(RIGHT), 0);
         pair.inject(RIGHT, 0, Packet { tag, ..make(first) });

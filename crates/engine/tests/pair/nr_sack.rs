@@ -85,7 +85,7 @@ fn what_arrives_behind_a_gap_leaves_the_send_buffer_at_once() {
             pair.send_full(LEFT, 8);
             let full = pair.ends[LEFT].send(StreamId(0), Payload::Length(1), false);
             assert_eq!(full, Err(SendError::Full));
-            // A round trip later, seven of the eight are reported; the first is not repaired yet.
+            // A round trip later, seven of the eight are reported. The first has not been repaired yet.
             pair.run_for(ms(110));
             assert_eq!(pair.read_bytes(RIGHT), 0);
             let chunks = pair.ends[LEFT].send_room() / u64::from(FULL);
@@ -126,7 +126,8 @@ fn filled(chunks: u64, buffer: u64) -> Pair {
     pair
 }
 
-/// A buffer of promised chunks, all of which wait for the first one, and what makes a copy of it with a TSN so far ahead.
+/// A buffer of promised chunks that all wait for the first one, and a function that returns a copy of it
+/// with a TSN that many ahead.
 fn full_of_promises() -> (Pair, impl Fn(u16) -> Packet) {
     let mut pair = filled(21, 30 * CHUNK);
     assert_eq!(last_report(&pair), [vec![], vec![(2, 21)]]);
@@ -139,7 +140,7 @@ fn full_of_promises() -> (Pair, impl Fn(u16) -> Packet) {
         (data.tsn, data.ssn) = (data.tsn.plus(ahead.into()), data.ssn.plus(ahead));
         packet
     };
-    // A peer that does not obey the span rule sends more. Offset 22 is missing as well.
+    // A peer that does not obey the span rule sends more. Offset 22 is also missing.
     (22..30).for_each(|at| pair.inject(RIGHT, 0, ahead(at)));
     pair.run_for(ms(300));
     assert_eq!(last_report(&pair), [vec![], vec![(2, 21), (23, 30)]]);
@@ -232,7 +233,7 @@ fn of_a_reneging_peer_only_renegable_chunks_are_sent_again() {
     let first = pair.log.iter().find_map(|sent| sent.data().next()).expect("data").tsn;
     let (before, tag) = (first.0.wrapping_sub(1), pair.ends[LEFT].tags().0);
     pair.inject(LEFT, 0, Packet::of(tag, report(before, 1, &[(2, 3)], &[(5, 7)])));
-    // Chunk 3 is missing all at once: nothing renegable is there any more.
+    // Chunk 3 is suddenly missing: nothing renegable is left.
     pair.log.clear();
     for cumulative in [2, 3, 4, 8, 9] {
         pair.inject(LEFT, 0, Packet::of(tag, report(before, cumulative, &[], &[])));
@@ -271,7 +272,7 @@ fn messages_that_will_not_be_dropped_are_not_undelivered() {
     }
 }
 
-/// RFC 3758, 3.5 C2: what the peer will not drop need not be acknowledged before the peer moves on past it.
+/// RFC 3758, 3.5 C2: data that the peer will not drop need not be acknowledged before the peer skips it.
 #[test]
 fn the_peer_moves_past_a_reliable_message_between_two_that_are_abandoned() {
     for (nr_sack, past) in [(false, 0), (true, 3)] {

@@ -22,7 +22,7 @@ fn forward_in(sent: &Sent) -> Option<&ForwardTsn> {
     })
 }
 
-/// Loses all DATA with this content.
+/// Drops all DATA with this content.
 fn lose(pair: &mut Pair, payload: Payload) {
     pair.script(move |sent| {
         let lost = sent.data().any(|data| data.payload == payload);
@@ -30,7 +30,7 @@ fn lose(pair: &mut Pair, payload: Payload) {
     });
 }
 
-/// Everything is acknowledged, nothing is in flight, and no timer but that of HEARTBEATs runs.
+/// All data is acknowledged, nothing is in flight, and no timer runs except that of HEARTBEATs.
 fn assert_settled(pair: &mut Pair) {
     pair.run_for(Duration::from_secs(5));
     assert!(pair.ends[LEFT].is_flushed());
@@ -100,7 +100,7 @@ fn a_retransmission_that_would_come_too_late_is_not_sent() {
     let mut pair = Pair::up(&config(1, 1 << 20), &[50]);
     pair.greet();
     lose(&mut pair, numbered(500, 1));
-    // The loss is found after a round trip of 100 ms, and a retransmission takes 50 ms.
+    // The loss is detected after a round trip of 100 ms, and a retransmission takes 50 ms.
     for salt in 1..12 {
         pair.send_message(LEFT, numbered(500, salt), Delivery::datagram(ms(140)));
     }
@@ -217,7 +217,7 @@ fn ordered_messages_wait_two_round_trips_at_most_for_a_forward_tsn_that_is_lost(
         let wait = told[1].since(told[0]);
         assert!(wait >= ms(longest) && wait <= ms(2 * longest), "{wait:?}");
         pair.run_for(ms(100));
-        // The message that left with the first FORWARD-TSN may be lost, too.
+        // The message sent with the first FORWARD-TSN may also be lost.
         let read: Vec<_> = pair.read[RIGHT].iter().map(|m| m.payload.clone()).collect();
         assert!(read.len() >= 27 && read.last() == Some(&numbered(500, 29)), "{}", read.len());
         assert_settled(&mut pair);

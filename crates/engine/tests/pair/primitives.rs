@@ -1,4 +1,4 @@
-//! What a user may ask for and change while an association lives (RFC 9260, 11.1.9 to 11.1.13).
+//! Requests and changes of the user during an association (RFC 9260, 11.1.9 to 11.1.13).
 
 use ropewalk_base::{Duration, PathId, Seed, Time};
 use ropewalk_engine::path::{FailureLimits, PathStatus, RtoLimits};
@@ -69,18 +69,18 @@ pub fn a_path_may_have_a_heartbeat_interval_of_its_own() {
     let mut pair = Pair::up(&config(2, 1 << 18), &[10, 10]);
     change(&mut pair, 1, true, Some(SECOND * 5));
     assert_eq!(pair.ends[LEFT].heartbeats_of(PathId(1)), Some(SECOND * 5));
-    // 5 s and a timeout of one second at most, with half of it either way.
+    // 5 s and a timeout of at most one second, with a jitter of half of it either way.
     let count = heartbeats_in(&mut pair, 1, SECOND * 300);
     assert!((46..=60).contains(&count), "{count}");
     assert!((9..=10).contains(&heartbeats(&pair, LEFT, 0)));
-    // What all paths have does not concern it, and it may have that again.
+    // The values of all paths do not affect it, but it may use them again.
     set(&mut pair, |p| p.heartbeat_interval = SECOND * 100);
     let count = heartbeats_in(&mut pair, 1, SECOND * 300);
     assert!((46..=60).contains(&count), "{count}");
     assert!((2..=3).contains(&heartbeats(&pair, LEFT, 0)));
     change(&mut pair, 1, true, None);
     assert!((2..=3).contains(&heartbeats_in(&mut pair, 1, SECOND * 300)));
-    // A shorter one does not wait for the end of the longer one.
+    // A shorter interval does not wait for the end of the longer one.
     set(&mut pair, |p| p.heartbeat_interval = SECOND * 5);
     assert!(heartbeats_in(&mut pair, 1, SECOND * 15) >= 2);
 }
@@ -113,7 +113,7 @@ pub fn addresses_are_confirmed_and_doubted_paths_asked_whether_heartbeats_are_wa
     let mut pair = Pair::up(&settings, &[10, 10]);
     assert_eq!(status(&pair, 1), PathStatus::Active, "5.4: it has been asked");
     assert_eq!(heartbeats_in(&mut pair, 1, SECOND * 300), 0);
-    // Data is lost there, the path is doubted, and comes back.
+    // Data is lost there, the path becomes potentially failed, and recovers.
     pair.script(|sent| if sent.path == 1 { Fate::Drop } else { Fate::Arrive });
     pair.ends[LEFT].set_primary(PathId(1));
     pair.send_full(LEFT, 20);
@@ -149,7 +149,7 @@ pub fn no_heartbeat_is_sent_for_a_user_where_none_may_leave() {
     let mut early = Association::connect(settings.clone(), in_turn(), Seed::root(1), Time::ZERO);
     assert!(!early.request_heartbeat(Time::ZERO, PathId(0)), "it is being set up");
 
-    // 5.4: to an address that is not confirmed they leave at their own pace.
+    // 5.4: HEARTBEATs to an unconfirmed address keep their own interval.
     let mut pair = Pair::new(&settings, &[10, 10]);
     pair.script(|sent| if sent.path == 1 { Fate::Drop } else { Fate::Arrive });
     pair.run_for(ms(100));
@@ -173,7 +173,7 @@ pub fn no_heartbeat_is_sent_for_a_user_where_none_may_leave() {
 
 #[test]
 pub fn who_asks_often_neither_hides_a_silence_nor_makes_one_up() {
-    // Every error shows: more than none, and the path is doubted.
+    // Every error has an effect: with more than none, the path is potentially failed.
     let failure = FailureLimits { potentially_failed: 0, path_max_retrans: 5 };
     let settings = Config { failure, ..config(2, 1 << 18) };
     let doubted = |pair: &Pair| {
@@ -188,7 +188,7 @@ pub fn who_asks_often_neither_hides_a_silence_nor_makes_one_up() {
     }
     assert!(doubted(&pair), "nothing has come back for more than a timeout");
 
-    // Of ten answers one arrives, and always within the timeout.
+    // One of ten answers arrives, and always within the timeout.
     let mut pair = Pair::up(&settings, &[10, 10]);
     pair.events[LEFT].clear();
     let mut count = 0;
@@ -216,7 +216,7 @@ pub fn other_limits_of_the_timeout_hold_from_now_on() {
     let times: Vec<_> =
         pair.log.iter().filter(|s| s.data().next().is_some()).map(|s| s.at).collect();
     let steps: Vec<_> = times.windows(2).map(|two| two[1].since(two[0])).collect();
-    // 3 s, then twice as long, but no more than RTO.Max. A probe of the tail may have come before.
+    // 3 s, then twice as long, but at most RTO.Max. A tail loss probe may have been sent before.
     let timeouts: Vec<_> = steps.iter().skip_while(|step| **step < SECOND * 2).collect();
     assert!(*timeouts[0] <= SECOND * 3 && timeouts.len() >= 3, "{steps:?}");
     assert!(timeouts[1..].iter().all(|step| **step == SECOND * 5), "{steps:?}");
@@ -302,7 +302,7 @@ pub fn other_limits_of_the_setup_hold_from_now_on() {
     pair.run_for(SECOND * 100);
     assert_eq!((pair.count(LEFT, "INIT"), pair.closed(LEFT)), (3, Some(CloseReason::NoAnswer)));
 
-    // A cookie of this end is too old after that time.
+    // A cookie of this end is stale after that time.
     let settings = config(1, 1 << 18);
     let [mut end, mut peer] = [1, 2].map(|seed| {
         Association::connect(settings.clone(), in_turn(), Seed::root(seed), Time::ZERO)

@@ -1,4 +1,5 @@
-//! Messages with a priority (RFC 7496, 3.2): in a full send buffer, those of lower priority that were not sent are given up.
+//! Messages with a priority (RFC 7496, 3.2): in a full send buffer, unsent messages of lower priority are
+//! abandoned.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -76,10 +77,11 @@ fn a_message_whose_sending_has_begun_is_not_given_up() {
     assert_eq!(pair.ends[LEFT].sender_stats().abandoned, 0);
 }
 
-/// A message that waits: its number, length and priority.
+/// A queued message: its number, length and priority.
 type Waiting = (u32, u64, Option<u32>);
 
-/// What RFC 7496, 3.2, permits to be given up, computed the plain way. Returns whether the message is taken.
+/// The messages that RFC 7496, 3.2, permits to abandon, computed directly. Returns whether the message is
+/// accepted.
 fn submit(waiting: &mut Vec<Waiting>, buffer: u64, new: Waiting) -> bool {
     let total: u64 = waiting.iter().map(|one| one.1).sum();
     if total >= buffer {

@@ -1,5 +1,5 @@
-//! The rules of RFC 9260 that the tests of this binary hold the simulator's preset to, once more with the presets that
-//! sockets run, towards a peer that announces nothing.
+//! The rules of RFC 9260 that this binary tests with the simulator's preset, tested again with the
+//! presets of sockets, towards a peer that announces nothing.
 
 use std::panic::catch_unwind;
 
@@ -13,7 +13,7 @@ use crate::driver::under;
 
 type Rule = (&'static str, fn());
 
-/// Tests that do not depend on a preset's timers and windows, but for two that take long.
+/// Tests that do not depend on a preset's timers and windows, except two that take long.
 const RULES: [Rule; 89] = [
     ("the_right_edge_of_the_window_moves_by_a_full_chunk_or_not_at_all", windows::the_right_edge_of_the_window_moves_by_a_full_chunk_or_not_at_all),
     ("no_chunk_is_cut_to_fit_a_small_window", windows::no_chunk_is_cut_to_fit_a_small_window),

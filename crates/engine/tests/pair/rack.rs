@@ -1,4 +1,4 @@
-//! Loss by time and probes of the tail (RFC 8985), over the paths of an association.
+//! Loss detection by time and tail loss probes (RFC 8985), over the paths of an association.
 
 use ropewalk_base::PathId;
 use ropewalk_engine::recovery::LossDetection;
@@ -6,7 +6,7 @@ use ropewalk_engine::sctp::{Chunk, Config, DataFlags, DelayEcho, Echoed, Packet}
 
 use crate::driver::{FULL, Fate, LEFT, Pair, RIGHT, Sent, as_published, config, ms};
 
-/// Up, and with a round trip measured: 50 ms on the first path.
+/// A pair that is up, with a measured round trip: 50 ms on the first path.
 fn measured(settings: &Config, delays: &[u64]) -> Pair {
     let mut pair = Pair::up(settings, delays);
     for _ in 0..20 {
@@ -27,7 +27,7 @@ fn lose(numbers: &'static [u32]) -> impl FnMut(&Sent) -> Fate {
     }
 }
 
-/// Milliseconds until all of `count` chunks are with the user, some of them lost on the way.
+/// Milliseconds until all of `count` chunks have been delivered, after the loss of some of them.
 fn time_to_repair(settings: &Config, count: usize, lost: &'static [u32]) -> u64 {
     let mut pair = measured(settings, &[25]);
     let (start, before) = (pair.now, pair.read[RIGHT].len());
@@ -42,8 +42,8 @@ fn time_to_repair(settings: &Config, count: usize, lost: &'static [u32]) -> u64 
 
 #[test]
 fn losses_that_too_few_reports_follow_are_repaired_in_a_few_round_trips_and_not_by_the_timer() {
-    // A round trip is 50 ms, the timer a second. The peer may hold a SACK back for 200 ms, so the probe
-    // of a chunk that is alone on its way waits as long.
+    // A round trip is 50 ms, the timer a second. The peer may delay a SACK by 200 ms, so the probe of a
+    // single chunk in flight waits as long.
     for (count, lost, most) in [
         (4, &[1][..], 150),
         (4, &[3], 150),
@@ -69,7 +69,7 @@ fn a_lost_tail_halves_the_window_once_though_the_probe_repairs_it() {
         pair.script(lose(lost));
         pair.send_full(LEFT, 4);
         pair.run_for(ms(900));
-        // What leaves after the probe shows that the probe was needed.
+        // Data sent after the probe shows that the probe was needed.
         pair.send_full(LEFT, 1);
         pair.run_for(ms(300));
         let after = pair.view(LEFT, 0).ssthresh;
@@ -128,8 +128,9 @@ fn acknowledgements_are_asked_for_at_once_only_where_the_sender_would_wait_for_t
     }
 }
 
-/// A path whose chunks are all sent again gives no samples of its round trip, so the receiver's timestamps do. A longer
-/// round trip delays the tail probe (RFC 8985, 7.2), and the driver has to hear of it.
+/// If all chunks of a path are retransmitted, they give no samples of its round trip, so the receiver's
+/// timestamps do. A longer round trip delays the tail loss probe (RFC 8985, 7.2), and the driver must get
+/// the new deadline.
 #[test]
 fn a_round_trip_from_the_receivers_timestamps_moves_the_tail_probe() {
     let mut pair = measured(&config(1, 1 << 18), &[20]);

@@ -1,4 +1,4 @@
-//! Messages that are cut: long ones, broken ones, ones that fit into no buffer (RFC 9260, 6.9).
+//! Fragmented messages: long ones, inconsistent ones, and ones that exceed any buffer (RFC 9260, 6.9).
 
 use ropewalk_base::{Serial16, Serial32, StreamId, Time};
 use ropewalk_engine::Payload;
@@ -8,7 +8,7 @@ use ropewalk_engine::sctp::{Message, Part};
 
 use crate::driver::{FULL, Fate, LEFT, Pair, RIGHT, config, ms, numbered};
 
-/// Puts the parts of messages together again; whole ones may come in between.
+/// Reassembles the parts of messages. Complete messages may be in between.
 fn glued(read: &[Message]) -> Vec<Payload> {
     let (mut done, mut parts) = (Vec::new(), Vec::new());
     for message in read {
@@ -88,7 +88,7 @@ fn listener(streams: u16) -> (Pair, u32, Serial32) {
     (pair, packet.tag, next)
 }
 
-/// A fragment: TSNs after the expected one, stream, number, flags.
+/// A fragment: TSN relative to the expected one, stream, number, flags.
 type Fragment = (u32, u16, u16, DataFlags);
 
 fn verdict(fragments: &[Fragment]) -> (Option<CloseReason>, usize) {

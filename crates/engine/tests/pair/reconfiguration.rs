@@ -1,4 +1,4 @@
-//! Stream reconfiguration (RFC 6525): both ends as they are meant to behave.
+//! Stream reconfiguration (RFC 6525) between correct ends.
 
 use std::collections::BTreeMap;
 
@@ -47,14 +47,14 @@ impl Pair {
     }
 }
 
-/// Stream and SSN of each DATA chunk that left `end`, in the order of TSNs.
+/// Stream and SSN of each DATA chunk of `end`, in the order of TSNs.
 fn numbers(pair: &Pair, end: usize) -> Vec<(u16, u16)> {
     let sent = pair.log.iter().filter(|sent| sent.from == end);
     let numbers = sent.flat_map(Sent::data).map(|data| (data.tsn.0, (data.stream.0, data.ssn.0)));
     numbers.collect::<BTreeMap<_, _>>().into_values().collect()
 }
 
-/// The parameter types of each RE-CONFIG chunk that left `end`.
+/// The parameter types of each RE-CONFIG chunk of `end`.
 fn parameters(pair: &Pair, end: usize) -> Vec<Vec<u16>> {
     let chunks =
         pair.log.iter().filter(|sent| sent.from == end).flat_map(|sent| &sent.packet.chunks);
@@ -111,7 +111,7 @@ fn after_a_reset_numbers_start_over_and_other_streams_go_on() {
     let numbers = numbers(&pair, LEFT);
     assert_eq!(numbers, [(1, 0), (2, 0), (1, 1), (2, 1), (2, 2), (1, 0), (1, 1)]);
     assert_eq!(pair.reconfigured(LEFT), [Reconfigured::Reset(streams(&[1]), Outcome::Performed)]);
-    // The event comes after the messages of before, and before those of after.
+    // The event follows the messages sent before the reset, and precedes those sent after it.
     let seen = Reconfigured::ResetByPeer(streams(&[1]));
     assert_eq!(pair.reconfigured[RIGHT], [(5, seen)]);
     assert_eq!(pair.read[RIGHT].len(), 7);
@@ -303,7 +303,7 @@ fn a_reset_of_the_association_starts_tsns_and_streams_over() {
             assert_eq!(pair.read_bytes(end), 18_005);
             assert!(pair.ends[end].is_flushed());
         }
-        // What is local at one end is the peer's at the other.
+        // Local values of one end are the peer's at the other.
         tsns[1].reverse();
         assert_eq!(tsns[0], tsns[1]);
         let of_left = pair.log.iter().filter(|sent| sent.from == LEFT).flat_map(Sent::data);
@@ -354,7 +354,7 @@ fn a_reset_of_the_association_that_is_denied_changes_nothing() {
 
 #[test]
 fn the_peer_resets_its_streams_when_it_is_asked_to() {
-    // It is asked for the reset, so that this end need not accept other requests.
+    // The peer resets them at this end's request, so this end need not accept requests.
     let left = Config { accepted_requests: AcceptedRequests::default(), ..settings() };
     let schedulers = [crate::driver::in_turn(), crate::driver::in_turn()];
     let mut pair = Pair::with(&left, &settings(), &[10, 10], schedulers);
@@ -371,7 +371,7 @@ fn the_peer_resets_its_streams_when_it_is_asked_to() {
     assert_eq!(pair.reconfigured[LEFT], [(1, seen.clone()), (2, seen)]);
     let done = Reconfigured::Reset(streams(&[2]), Outcome::Performed);
     assert_eq!(pair.reconfigured(RIGHT), [done.clone(), done]);
-    // What the peer does unasked is not accepted.
+    // A reset that this end has not requested is not accepted.
     pair.reset(RIGHT, &[2]);
     pair.run_for(ms(5000));
     let denied = Reconfigured::Reset(streams(&[2]), Outcome::Denied);

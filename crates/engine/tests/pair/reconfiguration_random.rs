@@ -1,5 +1,5 @@
-//! Stream reconfiguration (RFC 6525) beside random traffic over lossy paths: no message is lost, repeated or on the wrong
-//! side of a reset.
+//! Stream reconfiguration (RFC 6525) during random traffic over lossy paths: no message is lost, repeated
+//! or on the wrong side of a reset.
 
 use std::collections::BTreeMap;
 
@@ -12,10 +12,10 @@ use ropewalk_engine::sctp::{Config, DataFlags, Delivery, Reconfigured};
 use super::reconfiguration::{OUTGOING, listed, settings};
 use crate::driver::{Fate, LEFT, Pair, RIGHT, Sent, ms};
 
-/// A message: its stream, how many resets of the stream came before it, and its position after that.
+/// A message: its stream, the number of resets of the stream before it, and its position after that.
 type Label = (u16, u32, u32);
 
-/// What one end has sent on its streams.
+/// Messages that one end has sent on its streams.
 #[derive(Default)]
 struct Sender {
     resets: BTreeMap<u16, u32>,
@@ -46,7 +46,7 @@ fn label_of(payload: &Payload) -> Label {
     (word(0) as u16, word(1), word(2))
 }
 
-/// What `end` has read agrees with what the peer sent and with the resets it was told of.
+/// Checks that the messages `end` has read agree with those the peer sent and with the announced resets.
 fn check_delivery(pair: &Pair, end: usize, sender: &Sender, what: &str) {
     let mut read: Vec<Label> = pair.read[end].iter().map(|one| label_of(&one.payload)).collect();
     let ordered = pair.read[end].iter().filter(|one| !one.unordered);
@@ -55,7 +55,7 @@ fn check_delivery(pair: &Pair, end: usize, sender: &Sender, what: &str) {
         let known = last.insert(stream, (resets, position));
         assert!(known.is_none_or(|known| known < (resets, position)), "{what}: order");
     }
-    // At each reset, all that was sent before has been read, and nothing that was sent after it.
+    // At each reset, all messages sent before it have been read, and none that was sent after it.
     let mut resets = BTreeMap::<u16, u32>::new();
     for (count, event) in &pair.reconfigured[end] {
         let Reconfigured::ResetByPeer(streams) = event else { continue };
@@ -76,7 +76,7 @@ fn check_delivery(pair: &Pair, end: usize, sender: &Sender, what: &str) {
     assert_eq!(read, sent, "{what}: each message once");
 }
 
-/// The stream sequence numbers of a stream ascend from 0 after each reset.
+/// Checks that the stream sequence numbers of a stream ascend from 0 after each reset.
 fn check_numbers(pair: &Pair, end: usize, what: &str) {
     let sent = pair.log.iter().filter(|sent| sent.from == end);
     for data in sent.flat_map(Sent::data) {
@@ -89,8 +89,8 @@ fn check_numbers(pair: &Pair, end: usize, what: &str) {
     }
 }
 
-/// Random traffic both ways over two lossy paths, with resets of random streams, and `renumbers` with resets of the
-/// association instead.
+/// Random traffic in both directions over two lossy paths, with resets of random streams, or with resets
+/// of the association if `renumbers`.
 fn play(case: u64, renumbers: bool) {
     let mut rng = Seed::root(case).child("resets").rng();
     let base = settings();

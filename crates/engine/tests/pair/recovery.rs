@@ -1,5 +1,5 @@
-//! T3 and fast recovery by TSNs, as RFC 9260 has them for one path at a time (6.1, 6.3.2, 7.2.1, 7.2.4): the profile
-//! `rfc9260` towards a peer without CMT.
+//! T3 and fast recovery by TSNs, as in RFC 9260 for one path at a time (6.1, 6.3.2, 7.2.1, 7.2.4): the
+//! profile `rfc9260` towards a peer without CMT.
 
 use ropewalk_base::Time;
 use ropewalk_engine::Payload;
@@ -7,7 +7,7 @@ use ropewalk_engine::sctp::{Config, Preset};
 
 use crate::driver::{FULL, Fate, LEFT, Pair, RIGHT, Sent, ms, preset_config};
 
-/// A sender of the profile that is in the midst of a bulk transfer.
+/// A sender of the profile during a bulk transfer.
 fn sending(window: u64) -> Pair {
     let settings = Config {
         initial_window: Some(window),
@@ -31,7 +31,7 @@ fn first_tsn(pair: &Pair) -> u32 {
     pair.ends[RIGHT].peer_initial_tsn().expect("it is up").0
 }
 
-/// When chunk `tsn` left.
+/// Times at which chunk `tsn` was sent.
 fn times(pair: &Pair, tsn: u32) -> Vec<Time> {
     pair.log.iter().filter(|sent| has(sent, tsn)).map(|sent| sent.at).collect()
 }
@@ -53,7 +53,7 @@ fn a_fast_retransmission_that_is_lost_too_waits_for_one_timeout_whatever_is_ackn
     assert_eq!(times.len(), 3, "{times:?}");
     assert!(times[1].since(times[0]) < ms(100), "three reports: {times:?}");
     assert_eq!(times[2].since(times[1]), ms(1000), "RTO.Min after it was sent again: {times:?}");
-    // All the while new chunks were sent and acknowledged.
+    // New chunks were sent and acknowledged throughout.
     let between = pair.log.iter().filter(|s| s.from == LEFT && s.at > times[1] && s.at < times[2]);
     assert!(between.count() > 100);
 }
@@ -63,7 +63,7 @@ fn the_window_stays_as_it_is_until_all_is_acknowledged_that_was_outstanding_at_t
     let mut pair = sending(60_000);
     let tsn = first_tsn(&pair);
     let (mut count, mut late) = (0, 0);
-    // The first chunk is lost, and sent again it comes late; more are lost meanwhile.
+    // The first chunk is lost, and its retransmission arrives late. More are lost in the meantime.
     pair.script(move |sent| {
         if sent.from != LEFT {
             return Fate::Arrive;
@@ -98,7 +98,7 @@ fn the_window_stays_as_it_is_until_all_is_acknowledged_that_was_outstanding_at_t
 fn t3_runs_from_the_lowest_chunk_in_flight_and_stops_with_the_last_one() {
     let mut pair = sending(12_000);
     let tsn = first_tsn(&pair);
-    // Nothing but the SACK of the first chunk comes back, half a second later.
+    // Only the SACK of the first chunk arrives, half a second later.
     pair.script(move |sent| match sent.from {
         LEFT if has(sent, tsn) => Fate::Late(ms(475)),
         LEFT => Fate::Drop,
@@ -110,7 +110,8 @@ fn t3_runs_from_the_lowest_chunk_in_flight_and_stops_with_the_last_one() {
     assert_eq!(pair.counters(LEFT)[0].timeouts, 0, "the SACK restarted it");
     pair.run_for(ms(200));
     assert_eq!(pair.counters(LEFT)[0].timeouts, 1);
-    // The lowest one that was not acknowledged goes again first: 25 + 475 + 25 ms, and a timeout of three such round trips.
+    // The lowest unacknowledged chunk is retransmitted first: 25 + 475 + 25 ms, and a timeout of three
+    // such round trips.
     let second = times(&pair, tsn.wrapping_add(1));
     assert_eq!(second[1].since(began), ms(525 + 3 * 525), "{second:?}");
 }
@@ -126,7 +127,7 @@ fn a_report_of_later_chunks_leaves_t3_as_it_is() {
         lost |= hit;
         if hit { Fate::Drop } else { Fate::Arrive }
     });
-    // Two are not enough for a fast retransmission.
+    // Two reports do not cause a fast retransmit.
     let began = pair.now;
     pair.send_full(LEFT, 2);
     pair.run_for(ms(3000));

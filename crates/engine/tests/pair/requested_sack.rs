@@ -1,4 +1,4 @@
-//! SACKs that the sender of the data requests: how many, how long, and what a lost one costs.
+//! SACKs that the sender of the data requests: their number, their length, and the cost of a lost one.
 
 use ropewalk_engine::sctp::{Config, Extensions, PacketForm, PathConfig, Preset};
 
@@ -81,7 +81,8 @@ fn sacks_that_overtake_each_other_lose_nothing() {
     assert_eq!((retransmitted(&pair), pair.ends[RIGHT].receive_stats().duplicates), (0, 0));
 }
 
-/// Packets behind the lost one that the first SACK with a gap reports, if packet `lost` of a burst is lost.
+/// Number of packets after the lost one that the first SACK with a gap reports, if packet `lost` of a
+/// burst is lost.
 fn reported_behind(lost: usize) -> u16 {
     let mut pair = in_full_flow(&[20]);
     pair.run_for(ms(500));

@@ -33,7 +33,7 @@ fn a_short_message_has_room_beside_a_long_one_and_overtakes_it() {
     let mut pair = pair(RESERVE, StreamScheduler::RoundRobin);
     assert_eq!(send(&mut pair, 0, LONG), Ok(()));
     let refused = [
-        // No room for ordinary messages, nor for those of a stream that has much to send.
+        // No room for ordinary messages, nor for those of a stream with much unsent data.
         (0, LONG),
         (0, 100),
         // Longer than a stream's part of the reserve.
@@ -62,7 +62,7 @@ fn without_a_reserve_short_messages_wait_for_the_long_one() {
 fn who_found_the_reserve_used_up_is_told_when_a_part_of_it_has_come_back() {
     let mut pair = pair(RESERVE, StreamScheduler::RoundRobin);
     assert_eq!(send(&mut pair, 0, LONG), Ok(()));
-    // Four streams take all of it, before anything can be acknowledged.
+    // Four streams use all of it, before anything can be acknowledged.
     for stream in 1..=4 {
         assert_eq!(send(&mut pair, stream, RESERVE / 4 - 100), Ok(()));
     }
@@ -74,7 +74,8 @@ fn who_found_the_reserve_used_up_is_told_when_a_part_of_it_has_come_back() {
     assert_eq!(send(&mut pair, 5, 500), Ok(()));
 }
 
-/// An application that sends to several associations looks for room in all of them, and then queues a message in each.
+/// An application that sends to several associations checks the room in all of them, and then queues a
+/// message in each.
 #[test]
 fn who_asks_for_room_is_told_when_there_is_some_and_a_promised_message_is_queued_without_room() {
     let mut pair = pair(0, StreamScheduler::FirstCome);
@@ -95,7 +96,8 @@ fn who_asks_for_room_is_told_when_there_is_some_and_a_promised_message_is_queued
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(8))]
 
-    /// A stream that sends short messages without end neither exceeds the reserve nor keeps long messages from being queued.
+    /// A stream that continuously sends short messages neither exceeds the reserve nor keeps long
+    /// messages from being queued.
     #[test]
     fn short_messages_without_end_keep_within_the_reserve_and_let_long_ones_in(
         reserve in 1_000..100_000_u32,
@@ -109,10 +111,11 @@ proptest! {
     ) {
         let mut pair = pair(reserve, scheduler);
         let mut accepted = [0_u64; 2];
-        // One long message exceeds the buffer, and a part of another one has been acknowledged and not been read.
+        // One long message exceeds the buffer, and a part of another one has been acknowledged but not
+        // read.
         let most = BUFFER + 2 * u64::from(long) + u64::from(reserve);
         for _ in 0..200 {
-            // Who comes first gets the ordinary room, with or without a reserve.
+            // The first one gets the ordinary room, with or without a reserve.
             if send(&mut pair, 0, long).is_ok() {
                 accepted[0] += u64::from(long);
             }
@@ -123,7 +126,7 @@ proptest! {
             let inside = accepted.iter().sum::<u64>() - pair.read_bytes(RIGHT);
             prop_assert!(inside <= most, "{inside} of {most}");
         }
-        // Each time that the buffer empties, a long message is queued, and short ones use the reserve.
+        // Each time the buffer empties, a long message is queued, and short ones use the reserve.
         let refills = accepted[0] / u64::from(long) + 1;
         let short_most = BUFFER + refills * u64::from(long.max(reserve));
         prop_assert!(accepted[1] <= short_most, "{accepted:?}");

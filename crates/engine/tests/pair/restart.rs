@@ -1,4 +1,4 @@
-//! Peers that restart (RFC 9260, 5.2.4) and cookies that live too short (5.2.6).
+//! Peers that restart (RFC 9260, 5.2.4) and cookies whose life is too short (5.2.6).
 
 use ropewalk_base::{Duration, Seed, StreamId, Time};
 use ropewalk_engine::Payload;
@@ -11,7 +11,7 @@ fn settings(paths: usize) -> Config {
     config(paths, 1 << 18)
 }
 
-/// The left end crashes in the midst of everything and starts again.
+/// The left end crashes during the transfer and starts again.
 fn crash(pair: &mut Pair, seed: u64) {
     let paths = pair.delays.len();
     let fresh = Association::connect(settings(paths), in_turn(), Seed::root(seed), pair.now);
@@ -154,7 +154,7 @@ fn a_restart_cookie_with_other_tie_tags_is_dropped() {
         .collect();
     assert_eq!(echoes.len(), 1);
     for (tag, cookie) in echoes {
-        // Its tie-tags are those of `pair` too, which has the same keys: changed, it is forged.
+        // It also has the tie-tags of `pair`, which has the same keys. Modified, it is forged.
         let mut cookie = cookie.to_vec();
         cookie[39] ^= 1;
         pair.inject(RIGHT, 0, Packet::of(tag, Chunk::CookieEcho(cookie.into())));

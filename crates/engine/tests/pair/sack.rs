@@ -8,7 +8,7 @@ use ropewalk_engine::sctp::{Chunk, Data, DataFlags, GapBlock, GapList, Packet, S
 
 use crate::driver::{FULL, Fate, LEFT, Pair, RIGHT, as_published, config, in_turn, ms};
 
-/// Milliseconds, from the start of the log, at which SACKs left the receiver.
+/// Milliseconds, from the start of the log, at which the receiver sent SACKs.
 fn sack_times(pair: &Pair, since: u64) -> Vec<u64> {
     let sacks = pair.log.iter().filter(|s| s.from == RIGHT && s.sack().is_some());
     sacks.map(|s| s.at.as_nanos() / 1_000_000 - since).collect()
@@ -42,7 +42,7 @@ pub fn the_first_data_of_an_association_is_acknowledged_at_once() {
             pair.send(end, 100);
             pair.run_for(ms(11));
             assert_eq!(pair.count(1 - end, "SACK"), 1, "{paths} paths, end {end}");
-            // The second is not.
+            // The second is not acknowledged immediately.
             pair.send(end, 100);
             pair.run_for(ms(11));
             assert_eq!(pair.count(1 - end, "SACK"), 1, "{paths} paths, end {end}");
@@ -77,7 +77,7 @@ fn a_gap_alone_hurries_nobody_with_delayed_acknowledgement_for_cmt() {
     let since = start(&pair);
     pair.send_full(LEFT, 4);
     pair.run_for(ms(300));
-    // Three arrive: one SACK for two of them, one by the timer for the third.
+    // Three packets arrive: one SACK for two of them, one by the timer for the third.
     assert_eq!(sack_times(&pair, since), [10, 210]);
     let told: Vec<_> = pair.log.iter().filter_map(|s| s.sack()).map(|s| s.data_packets).collect();
     assert_eq!(told, [2, 1]);
@@ -140,7 +140,7 @@ pub fn a_sack_goes_back_where_the_newest_data_came_from() {
     }
 }
 
-/// Share of the SACKs that return by the quicker of two paths which carry equally much, before either
+/// Share of the SACKs that return on the faster of two paths which carry the same amount, before either
 /// has answered a heartbeat.
 fn by_the_quick_path(to_last: bool) -> f64 {
     let mut settings = config(2, 1 << 20);
@@ -174,7 +174,7 @@ fn timestamps_of_every_path_come_back_though_one_path_calls_forth_all_sacks() {
     let mut pair = Pair::with(&settings, &settings, &[10, 11], [in_turn(), in_turn()]);
     pair.connect();
     for _ in 0..20 {
-        // One on each path; the second to arrive is the one that is answered.
+        // One on each path. The second to arrive is acknowledged.
         pair.send_full(LEFT, 2);
         pair.run_for(ms(50));
     }
@@ -188,7 +188,7 @@ fn timestamps_of_every_path_come_back_though_one_path_calls_forth_all_sacks() {
 
 #[test]
 pub fn a_shutdown_takes_nothing_back_though_it_reports_no_gap() {
-    // 3.3.8: it has no gap blocks, which says nothing of what earlier SACKs reported.
+    // 3.3.8: it has no gap blocks, which does not withdraw earlier reports.
     let mut pair = Pair::up(&config(1, 1 << 18), &[10]);
     pair.greet();
     pair.script(|_| Fate::Drop);

@@ -91,7 +91,7 @@ pub fn ends_that_shut_down_at_once_both_end_well_whatever_is_lost() {
 
 #[test]
 pub fn a_peer_that_has_much_to_flush_is_waited_for() {
-    // 400 kB at one chunk per 210 ms take longer than all tries of T2 together.
+    // 400 kB at one chunk per 210 ms take longer than all attempts of T2 together.
     let mut settings = config(1, 3000);
     settings.send_buffer = 1 << 20;
     let mut pair = Pair::up(&settings, &[5]);
@@ -108,8 +108,8 @@ pub fn a_peer_that_has_much_to_flush_is_waited_for() {
     }
 }
 
-/// RFC 9260, 9.2: each packet with DATA is answered with a SHUTDOWN at once, and with a SACK as well if there are gaps or
-/// duplicates. One packet holds both.
+/// RFC 9260, 9.2: each packet with DATA is answered immediately with a SHUTDOWN, and with a SACK as well
+/// if there are gaps or duplicates. One packet holds both.
 #[test]
 pub fn data_in_shutdown_sent_is_answered_by_one_packet_with_shutdown_and_sack() {
     for case in 0..100 {
@@ -165,7 +165,7 @@ pub fn an_abort_tells_the_peer_and_leaves_nothing_behind() {
     pair.run_for(Duration::from_secs(100));
     assert_eq!(pair.log.len(), sent, "nothing more is sent");
     assert_eq!(pair.ends[RIGHT].next_deadline(), None);
-    // What had arrived before can still be read.
+    // Data that arrived before can still be read.
     pair.drain(RIGHT);
 }
 

@@ -1,4 +1,4 @@
-//! What a peer meets that announces nothing beyond RFC 9260, with the presets that sockets run.
+//! Interoperation with a peer that announces nothing beyond RFC 9260, with the presets of sockets.
 
 use bytes::Bytes;
 use ropewalk_base::{PathId, Serial16, Serial32, StreamId, Time};
@@ -15,7 +15,7 @@ use crate::driver::{Fate, LEFT, Pair, RIGHT, in_turn, ms};
 /// Both presets of sockets.
 const SOCKETS: [Preset; 2] = [Preset::Live, Preset::LiveRfc9260];
 
-/// A socket's end that may get several paths.
+/// A socket's end that may have several paths.
 fn socket(preset: Preset, paths: usize) -> Config {
     let mut settings = Config::preset(preset, vec![PathConfig::default(); paths], 1 << 20);
     settings.negotiation = Negotiation::Listed(Extensions::OURS);
@@ -25,7 +25,7 @@ fn socket(preset: Preset, paths: usize) -> Config {
     settings
 }
 
-/// An end of RFC 9260 and no more.
+/// An end that supports only RFC 9260.
 fn standard(paths: usize) -> Config {
     let mut settings = socket(Preset::LiveRfc9260, paths);
     settings.negotiation = Negotiation::Listed(Extensions::NONE);
@@ -41,7 +41,7 @@ fn beside(preset: Preset, delays: &[u64]) -> Pair {
     pair
 }
 
-/// Queues so many messages of a full chunk each, and drains.
+/// Queues this many messages of a full chunk each, and drains.
 fn send_full(pair: &mut Pair, end: usize, count: usize) {
     let payload = Payload::Length(pair.ends[end].largest_payload());
     for _ in 0..count {
@@ -50,7 +50,7 @@ fn send_full(pair: &mut Pair, end: usize, count: usize) {
     pair.drain(end);
 }
 
-/// A packet with one small message of the left end, so many TSNs after its first one.
+/// A packet with one small message of the left end, this many TSNs after its first one.
 fn data(pair: &Pair, ahead: u32, flags: DataFlags) -> Packet {
     let first = pair.ends[RIGHT].peer_initial_tsn().expect("it is up");
     let data = Data {
@@ -66,10 +66,11 @@ fn data(pair: &Pair, ahead: u32, flags: DataFlags) -> Packet {
     Packet::of(pair.ends[RIGHT].tags().0, Chunk::Data(data))
 }
 
-/// Hands the right end all of these at one time, as a driver does with a batch of datagrams, and drains it once. Its SACKs: how
-/// far the cumulative TSN reached, how many gap blocks and duplicates there were.
+/// Passes all of these to the right end at one time, as a driver does with a batch of datagrams, and
+/// drains it once. Returns for each SACK the advance of the cumulative TSN, and the number of gap blocks
+/// and duplicates.
 fn batch(pair: &mut Pair, packets: Vec<Packet>) -> Vec<(u32, usize, usize)> {
-    // The left end sent none of it.
+    // The left end did not send these.
     pair.script(|_| Fate::Drop);
     pair.log.clear();
     for packet in packets {
@@ -90,7 +91,7 @@ fn a_standard_peer_gets_a_sack_for_every_second_packet_of_a_batch() {
         let mut pair = beside(preset, &[10]);
         let packets = (0..10).map(|ahead| data(&pair, ahead, DataFlags::WHOLE)).collect();
         let sacks = batch(&mut pair, packets);
-        // 5.1: the first one at once.
+        // 5.1: the first one immediately.
         let expected = [(1, 0, 0), (3, 0, 0), (5, 0, 0), (7, 0, 0), (9, 0, 0)];
         assert_eq!(sacks, expected, "{preset:?}");
         // The tenth is not forgotten.
@@ -104,7 +105,8 @@ fn a_standard_peer_gets_a_sack_for_every_second_packet_of_a_batch() {
 fn a_standard_peer_is_told_of_gaps_duplicates_and_the_immediate_bit_at_once_with_each_packet() {
     for preset in SOCKETS {
         let mut pair = beside(preset, &[10]);
-        // The first is missing, comes after three others, and comes twice; then one asks for its SACK.
+        // The first is missing, arrives after three others, and is duplicated; then one requests its
+        // SACK.
         let order = [1, 2, 3, 0, 0];
         let mut packets: Vec<_> =
             order.into_iter().map(|ahead| data(&pair, ahead, DataFlags::WHOLE)).collect();
@@ -118,7 +120,7 @@ fn a_standard_peer_is_told_of_gaps_duplicates_and_the_immediate_bit_at_once_with
 #[test]
 fn sacks_that_wait_for_the_driver_are_bounded_and_the_last_one_tells_all() {
     let mut pair = beside(Preset::Live, &[10]);
-    // Every second packet is missing: each SACK has one block more than the one before.
+    // Every second packet is missing: each SACK has one more block than the previous one.
     let packets = (0..2000).map(|i| data(&pair, 2 * i + 1, DataFlags::WHOLE)).collect();
     let sacks = batch(&mut pair, packets);
     assert!((40..=65).contains(&sacks.len()), "{} SACKs", sacks.len());
@@ -160,7 +162,8 @@ fn a_sack_travels_with_data_that_leaves_for_the_same_address() {
         assert_eq!(names, [["SACK", "DATA"]], "{preset:?}");
         pair.run_for(ms(500));
         assert_eq!(pair.count(RIGHT, "SACK"), 1, "{preset:?}: and none by itself later");
-        // A full packet has no room for it: the SACK follows alone, though more data could.
+        // A full packet has no room for it: the SACK is sent separately, although more data could be
+        // sent.
         pair.log.clear();
         pair.run_for(ms(500));
         for ahead in [2, 3] {
@@ -178,7 +181,7 @@ fn a_sack_travels_with_data_that_leaves_for_the_same_address() {
 fn an_address_that_is_not_confirmed_gets_heartbeats_and_nothing_else() {
     let (left, right) = (standard(2), socket(Preset::Live, 2));
     let mut pair = Pair::with(&left, &right, &[10, 10], [in_turn(), in_turn()]);
-    // On the second path nothing of the right end arrives.
+    // Nothing of the right end arrives on the second path.
     pair.script(
         |sent| {
             if sent.path == 1 && sent.from == RIGHT { Fate::Drop } else { Fate::Arrive }
@@ -209,7 +212,7 @@ fn an_address_that_is_not_confirmed_gets_heartbeats_and_nothing_else() {
 fn a_heartbeat_with_further_parameters_comes_back_whole() {
     let mut pair = beside(Preset::Live, &[10]);
     let tag = pair.ends[RIGHT].tags().0;
-    // Heartbeat Info of 5 bytes and its padding, then one of a type that is not known.
+    // Heartbeat Info of 5 bytes and its padding, then a parameter of an unknown type.
     let info = [0, 1, 0, 9, 1, 2, 3, 4, 5, 0, 0, 0];
     let further = [0x80, 7, 0, 6, 0xaa, 0xbb];
     let parameters = Bytes::from([&info[..], &further].concat());
@@ -273,10 +276,11 @@ fn the_profile_of_the_rfc_starts_with_its_window_and_sends_bursts_of_four() {
         send_full(&mut pair, RIGHT, 40);
         pair.data_times(RIGHT).len()
     };
-    // 7.2.1: min(4 units, max(2 units, 4404 B)) with units of 1424 B; a window may be overrun by less than one.
+    // 7.2.1: min(4 units, max(2 units, 4404 B)) with units of 1424 B. A window may be exceeded by less
+    // than one unit.
     assert_eq!(first_flight(Preset::LiveRfc9260), 4);
     assert_eq!(first_flight(Preset::Live), 11, "RFC 6928: ten packets of the largest size");
-    // 6.1 D: whatever the window is, four packets leave in answer to one input.
+    // 6.1 D: regardless of the window, four packets are sent in response to one input.
     let mut pair = beside(Preset::LiveRfc9260, &[50]);
     for _ in 0..20 {
         send_full(&mut pair, RIGHT, 40);
@@ -300,7 +304,7 @@ fn the_profile_of_the_rfc_times_out_after_a_second_and_repairs_by_three_reports(
     let times = pair.data_times(RIGHT);
     assert_eq!(times.len(), 2, "no probe of the tail before RTO.Min: {times:?}");
     assert_eq!(times[1].since(times[0]), ms(1000));
-    // A loss in the midst of a flight: sent again when the third report has come.
+    // A loss in the middle of a flight: retransmitted after the third report.
     let mut pair = beside(Preset::LiveRfc9260, &[10]);
     let mut lost = false;
     pair.script(move |sent| {
@@ -332,7 +336,7 @@ fn shutting_down() -> (Pair, u32) {
 #[test]
 fn any_packet_of_the_peer_restarts_t2_and_clears_its_count() {
     let (mut pair, tag) = shutting_down();
-    // Once a second something comes; by itself T2 would give up within a minute or two.
+    // A packet arrives every second. Otherwise T2 would give up within a minute or two.
     for _ in 0..200 {
         pair.run_for(ms(1000));
         let error = Chunk::error(ErrorCause::OutOfResource);
@@ -342,7 +346,7 @@ fn any_packet_of_the_peer_restarts_t2_and_clears_its_count() {
         };
         assert_eq!(t2.count, 0);
     }
-    // T5 ends it all the same.
+    // T5 ends the shutdown nevertheless.
     for _ in 0..120 {
         pair.run_for(ms(1000));
         pair.inject(LEFT, 0, Packet::of(tag, Chunk::error(ErrorCause::OutOfResource)));
@@ -375,7 +379,7 @@ fn an_abort_says_why_and_the_peers_user_can_read_it() {
     assert_eq!(pair.closed(LEFT), Some(CloseReason::AbortedByPeer(AbortCause::User)));
     let reason = pair.ends[LEFT].peer_abort_reason().expect("it said why");
     assert_eq!(reason, b"disk full\x1b[2J\xff\0".as_slice());
-    // However long, it is one packet.
+    // However long, it fits into one packet.
     let mut pair = beside(Preset::Live, &[10]);
     pair.ends[RIGHT].abort_because(&[b'x'; 60_000]);
     pair.drain(RIGHT);
@@ -403,7 +407,7 @@ fn bulk_both_ways_with_losses_arrives_whole_under_either_profile() {
     }
 }
 
-/// A cut of all paths is one silence, however many paths there are to notice it.
+/// An outage of all paths counts as one silence, regardless of the number of paths.
 #[test]
 fn an_outage_of_all_paths_ends_no_association_sooner_because_it_has_more_paths() {
     for paths in 1..=5 {

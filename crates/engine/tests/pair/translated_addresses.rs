@@ -1,4 +1,5 @@
-//! Addresses that a translator (NAT) hides: the peer is told of the source of the packet (RFC 5061, 4.2.1, 4.2.2, 4.2.4).
+//! Addresses behind a translator (NAT): the peer uses the source address of the packet (RFC 5061, 4.2.1,
+//! 4.2.2, 4.2.4).
 
 use std::net::IpAddr;
 
@@ -10,12 +11,12 @@ use ropewalk_engine::sctp::{
 
 use crate::driver::{Fate, LEFT, Pair, RIGHT, address_of, config, ms, numbered};
 
-/// What the left end calls its address on a link. The right end sees [`address_of`].
+/// The left end's own address on a link. The right end sees [`address_of`].
 fn hidden(link: usize) -> IpAddr {
     IpAddr::from([192, 168, link as u8, 7])
 }
 
-/// A pair on the first of two links, whose left end is behind translators.
+/// A pair on the first of two links, with its left end behind translators.
 fn up() -> Pair {
     let base = config(1, 1 << 17);
     let settings = |addresses| Config {
@@ -98,7 +99,7 @@ fn a_lost_request_about_a_source_leaves_from_there_again() {
     assert_eq!(pair.addresses[LEFT], [AddressChange::OwnAdded(hidden(1), Ok(()))]);
 }
 
-/// The next request follows: the ASCONF about the source leaves from an address that the peer knows.
+/// The next request follows: the ASCONF about the source is sent from an address that the peer knows.
 #[test]
 fn a_source_from_which_nothing_arrives_is_refused_and_the_association_goes_on() {
     let mut pair = up();

@@ -1,4 +1,4 @@
-//! What was not delivered when an association ended (RFC 9260, 11.1.14, 11.1.15).
+//! Data that was not delivered at the end of an association (RFC 9260, 11.1.14, 11.1.15).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use ropewalk_engine::sctp::association::Undelivered;
 
 use crate::driver::{FULL, Fate, LEFT, Pair, RIGHT, config, ms, numbered, scheduler};
 
-/// Bytes of each message, by its label, in chunks that have left at least once.
+/// Bytes of each message, by its label, in chunks that were sent at least once.
 fn left(pair: &Pair) -> BTreeMap<u32, u32> {
     let sent = pair.log.iter().filter(|sent| sent.from == LEFT).flat_map(|sent| sent.data());
     let chunks: BTreeMap<_, _> =
@@ -22,7 +22,7 @@ fn left(pair: &Pair) -> BTreeMap<u32, u32> {
     bytes
 }
 
-/// Checks what is left of the messages, which are labelled with their place.
+/// Checks the remaining messages, which are labelled with their position.
 fn check(pair: &Pair, messages: &[Payload]) {
     let unsent: Vec<_> = pair.ends[LEFT].unsent().collect();
     let unacknowledged: Vec<_> = pair.ends[LEFT].unacknowledged().collect();
@@ -31,7 +31,7 @@ fn check(pair: &Pair, messages: &[Payload]) {
     let both = [&unacknowledged, &unsent];
     let labels = |list: &Vec<Undelivered>| list.iter().map(|m| m.ppid).collect::<Vec<_>>();
     let all: Vec<_> = both.iter().flat_map(|list| labels(list)).collect();
-    // Every message is somewhere, and what is in neither list has arrived.
+    // Every message is accounted for: a message that is in neither list has arrived.
     for label in 0..messages.len() as u32 {
         let times = all.iter().filter(|known| **known == label).count();
         assert!(
@@ -98,7 +98,7 @@ fn every_message_has_arrived_or_can_be_had_after_the_end_whatever_chose_the_path
 fn of_a_message_that_has_partly_arrived_the_rest_can_be_had() {
     let mut pair = Pair::up(&Config { streams: 4, ..config(1, 1 << 18) }, &[10]);
     pair.greet();
-    // The first of its chunks arrives, the third too, and no more leaves.
+    // The first and the third of its chunks arrive, and no more are sent.
     let mut chunks = 0;
     pair.script(move |sent| {
         chunks += usize::from(sent.data().next().is_some());

@@ -21,7 +21,7 @@ fn read_after(pair: &Pair, begun: ropewalk_base::Time, salt: u32) -> Option<u64>
     Some(pair.read_at[RIGHT][at].since(begun).as_nanos() / 1_000_000)
 }
 
-/// Two paths, the windows of which are full, with a long queue.
+/// Two paths with full windows and a long queue.
 fn busy(delays: &[u64]) -> Pair {
     let settings = Config { initial_window: Some(10 * 1468), ..config(delays.len(), 1 << 20) };
     let mut pair = Pair::up(&settings, delays);
@@ -80,7 +80,7 @@ fn a_message_for_the_first_open_path_waits_for_no_quicker_path_and_for_no_queue(
         let mut pair = Pair::up(&config(2, 1 << 20), &delays);
         pair.greet();
         let quick = usize::from(delays[0] > delays[1]);
-        // More than both windows hold.
+        // More than the capacity of both windows.
         for salt in 0..60 {
             pair.send_message(LEFT, numbered(FULL, salt), with(Urgency::FirstOpen));
         }

@@ -1,4 +1,4 @@
-//! The peer's window: shut, reopened, probed; chunks given back; SACKs that overtake each other.
+//! The peer's window: closed, reopened, probed. Also withdrawn chunks and SACKs that overtake each other.
 
 use ropewalk_base::{Duration, Serial32};
 use ropewalk_engine::sctp::association::CloseReason;
@@ -15,7 +15,7 @@ fn fill(pair: &mut Pair) {
     pair.drain(LEFT);
 }
 
-/// Chunks that left while the first one was lost and not sent again yet, through a window of ten.
+/// Number of chunks sent while the first one was lost and not retransmitted yet, through a window of ten.
 fn past_a_hole(unordered: bool) -> usize {
     let mut settings = config(1, 10 * 1468);
     settings.initial_window = Some(1 << 20);
@@ -68,7 +68,7 @@ fn ordered_and_unordered_messages_share_a_small_window_and_all_arrive() {
     }
 }
 
-/// A pair whose reader sleeps, until the window is shut.
+/// A pair whose reader does not read, until the window is closed.
 fn closed(settings: &Config, delays: &[u64]) -> Pair {
     let mut pair = Pair::up(settings, delays);
     pair.reads[RIGHT] = false;
@@ -114,7 +114,8 @@ pub fn a_shut_window_is_probed_with_one_chunk_at_a_time_for_as_long_as_it_takes(
             let what = format!("{preset:?}, {paths} paths");
             let probes = pair.data_times(LEFT);
             assert!((5..=1200).contains(&probes.len()), "{what}: {} probes", probes.len());
-            // One per timeout of at least a second. RFC 9260, 6.1 A: a peer that answers is alive, however long it is shut.
+            // One per timeout of at least a second. RFC 9260, 6.1 A: a peer that answers is reachable,
+            // however long its window is closed.
             assert_eq!(pair.closed(LEFT), None, "{what}");
             pair.reads[RIGHT] = true;
             pair.drain(RIGHT);
@@ -125,7 +126,7 @@ pub fn a_shut_window_is_probed_with_one_chunk_at_a_time_for_as_long_as_it_takes(
     }
 }
 
-/// A pair whose reader has slept for some seconds, as the presets of sockets have it; both ends alike.
+/// A pair with a preset of sockets at both ends, whose reader has not read for some seconds.
 fn shut_socket(preset: Preset, delays: &[u64]) -> Pair {
     let mut settings = Config::preset(preset, vec![PathConfig::default(); delays.len()], 20_000);
     settings.mtu_discovery = None;
@@ -138,7 +139,7 @@ fn probes_of_a_shut_window_wait_for_a_timeout_and_then_twice_as_long_each_time()
     for (preset, least) in
         [(Preset::Rfc9260, 1000), (Preset::Live, 250), (Preset::LiveRfc9260, 1000)]
     {
-        // A round trip of nothing, and one of 20 ms.
+        // A round trip of zero, and one of 20 ms.
         for delay in [0, 10] {
             let mut settings = Config::preset(preset, vec![PathConfig::default()], 20_000);
             settings.mtu_discovery = None;
@@ -176,8 +177,8 @@ fn a_window_that_opens_while_a_probe_is_on_its_way_does_not_wait_for_the_next_on
     while pair.data_times(LEFT).is_empty() {
         pair.run_for(ms(10));
     }
-    // The probe is lost, and the window opens: repaired within round trips, and not after the minute that the next
-    // probe would wait.
+    // The probe is lost, and the window opens: repaired within round trips, without waiting a minute for
+    // the next probe.
     pair.reads[RIGHT] = true;
     pair.drain(RIGHT);
     pair.run_for(ms(3000));
@@ -210,8 +211,8 @@ pub fn the_receive_buffer_never_holds_more_than_it_may() {
     }
 }
 
-/// Ten chunks on their way, none of which arrives; the tag of packets to the left and the TSN
-/// before the first.
+/// Ten chunks in flight, none of them delivered; the tag of packets to the left and the TSN before the
+/// first.
 fn ten_on_their_way() -> (Pair, u32, u32) {
     let mut settings = config(2, 1 << 20);
     settings.initial_window = Some(100_000);
@@ -249,7 +250,7 @@ fn sack(before: u32, cumulative: u32, gaps: &[(u16, u16)], window: u32) -> Chunk
 pub fn chunks_that_the_peer_gives_back_are_sent_again() {
     let (mut pair, tag, before) = ten_on_their_way();
     pair.inject(LEFT, 0, Packet::of(tag, sack(before, 2, &[(2, 8)], 1 << 20)));
-    // Chunk 3 comes, but the peer no longer has what lay beyond it.
+    // Chunk 3 arrives, but the peer no longer has the chunks beyond it.
     pair.heal();
     pair.log.clear();
     pair.inject(LEFT, 0, Packet::of(tag, sack(before, 3, &[], 1 << 20)));
@@ -278,7 +279,8 @@ pub fn a_sack_that_comes_late_changes_nothing() {
     assert_eq!(pair.closed(LEFT), None);
 }
 
-/// Fills the window of an end behind five missing chunks, then sends these. Returns how many messages it reads.
+/// Fills the window of an end after five missing chunks, then sends these. Returns the number of messages
+/// that it reads.
 fn read_after_five_that_were_late(headroom: u32) -> usize {
     let chunks = 40;
     let settings =
@@ -288,7 +290,7 @@ fn read_after_five_that_were_late(headroom: u32) -> usize {
     pair.run_for(ms(500));
     let sent = pair.log.iter().find_map(|sent| sent.data().next().cloned()).expect("it left");
     let (first, tag) = (sent.tsn, pair.ends[RIGHT].tags().0);
-    // The messages are ordered, so none leaves the buffer before the first chunk has come.
+    // The messages are ordered, so none leaves the buffer before the first chunk has arrived.
     for at in (6..=5 + chunks as u16).chain(1..=5) {
         let mut data = sent.clone();
         (data.tsn, data.ssn) = (first.plus(at.into()), sent.ssn.plus(at));
@@ -301,7 +303,7 @@ fn read_after_five_that_were_late(headroom: u32) -> usize {
 #[test]
 fn with_headroom_late_data_of_a_full_window_drops_nothing() {
     assert_eq!(read_after_five_that_were_late(5 * 1468), 45);
-    // Without it, chunks with the highest TSNs make room, and their sender has to send them again.
+    // Without headroom, chunks with the highest TSNs are dropped to make room, and must be retransmitted.
     assert!(read_after_five_that_were_late(0) < 45);
 }
 

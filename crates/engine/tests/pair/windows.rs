@@ -1,5 +1,5 @@
-//! Silly windows (RFC 9260, 6.1 A and 6.2; RFC 1122, 4.2.3.3 and 4.2.3.4), gap blocks that fit (6.2), the start of windows
-//! (7.2.1) and what becomes of them on idle paths and new routes (7.2.1, 7.2.5.2).
+//! Silly windows (RFC 9260, 6.1 A and 6.2; RFC 1122, 4.2.3.3 and 4.2.3.4), the number of gap blocks
+//! (6.2), initial windows (7.2.1), and windows on idle paths and new routes (7.2.1, 7.2.5.2).
 
 use ropewalk_base::{Duration, PathId, Serial16, Serial32, StreamId, Time};
 use ropewalk_engine::Payload;
@@ -10,7 +10,7 @@ use ropewalk_engine::sctp::{
 
 use crate::driver::{FULL, Fate, LEFT, Pair, RIGHT, config, ms, preset_config};
 
-/// The window that a SACK at `cumulative` tells, as the sender's books have it: where its right edge is.
+/// The right edges of the windows that the SACKs advertise, according to the sender's ledger.
 fn edges(pair: &Pair) -> Vec<u64> {
     let first = pair.ends[RIGHT].peer_initial_tsn().expect("it is up");
     let size = |tsn: u32| -> u64 {
@@ -78,7 +78,7 @@ pub fn no_chunk_is_cut_to_fit_a_small_window() {
     };
     pair.inject(LEFT, 0, sack(0, 0));
     pair.send(LEFT, 10 * FULL);
-    // The window opens by a little more each time, and all that was sent is acknowledged.
+    // The window opens by a little more each time, and all sent data is acknowledged.
     for window in [100, 600, 1000, 1467] {
         pair.log.clear();
         pair.inject(LEFT, 0, sack(0, window));
@@ -90,7 +90,8 @@ pub fn no_chunk_is_cut_to_fit_a_small_window() {
     assert_eq!(sizes, [FULL]);
 }
 
-/// An end whose paths carry 1500 B, but begin with less, and whose buffer has many holes; its last SACK.
+/// An end whose paths carry 1500 B, but start with less, and whose buffer has many holes. Returns its
+/// last SACK.
 fn full_of_holes(preset: Preset) -> Sack {
     let settings = Config {
         mtu_discovery: Some(MtuRange { least: 576, base: 1280, most: 1500 }),
@@ -122,7 +123,7 @@ fn full_of_holes(preset: Preset) -> Sack {
 fn a_sack_has_as_many_gap_blocks_as_its_packet_has_room_for() {
     let fit = |mtu: usize| (mtu - 20 - 12 - 16) / 4;
     assert_eq!(full_of_holes(Preset::LiveRfc9260).gaps.len(), fit(1500));
-    // A listed deviation: no longer than the base.
+    // A documented deviation: limited to the base MTU.
     assert_eq!(full_of_holes(Preset::Live).gaps.len(), fit(1280));
 }
 
@@ -149,7 +150,7 @@ fn the_first_window_to_an_ipv6_address_is_three_packets_of_ipv6() {
         let pair = Pair::up(&Config { paths, ..settings }, &[10]);
         assert_eq!(pair.view(LEFT, 0).cwnd, window);
     }
-    // A path that is added later, too.
+    // Also a path that is added later.
     let mut pair = Pair::up(&preset_config(Preset::LiveRfc9260, 1, 1 << 18), &[10]);
     let now = pair.now;
     let six = PathConfig { ipv6: true, ..PathConfig::default() };
@@ -184,7 +185,7 @@ fn the_window_of_an_idle_path_halves_once_per_timeout() {
     }
     pair.send(LEFT, 100);
     let full = pair.view(LEFT, 0).cwnd;
-    // RTO.Min is a second; what is sent after three and a half of them finds the window halved three times.
+    // RTO.Min is a second. Data sent after three and a half of them finds the window halved three times.
     pair.run_for(ms(3500));
     pair.send(LEFT, 100);
     let decayed = pair.view(LEFT, 0);
@@ -236,7 +237,7 @@ fn an_address_that_is_never_confirmed_is_asked_as_seldom_as_an_idle_one_in_the_e
     let times: Vec<_> =
         pair.log.iter().filter(|s| s.from == LEFT && s.path == 1).map(|s| s.at).collect();
     let last: Vec<_> = times.windows(2).rev().take(5).map(|two| two[1].since(two[0])).collect();
-    // HB.interval and a timeout that has been doubled up to RTO.Max, with half of it either way.
+    // HB.interval and a timeout doubled up to RTO.Max, with a jitter of half of it either way.
     let usual = Duration::from_secs(30 + 30)..Duration::from_secs(30 + 90);
     assert!(last.iter().all(|interval| usual.contains(interval)), "{last:?}");
     assert!(last.iter().any(|interval| *interval > Duration::from_secs(70)), "{last:?}");

@@ -1,4 +1,4 @@
-//! What is drawn: a network, the knobs of an association, and what its users do.
+//! A random case: a network, the options of an association, and the actions of its users.
 
 use proptest::collection::vec;
 use proptest::option;
@@ -7,13 +7,13 @@ use proptest::prelude::*;
 use ropewalk_engine::scheduler::{DelaySource, RetransmissionPolicy, Scheduler};
 use ropewalk_engine::sctp::{PacketForm, Preset, StreamScheduler};
 
-/// How packets are lost until the network heals.
+/// Packet loss until the network heals.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Loss {
     None,
-    /// Each with this probability.
+    /// Each packet with this probability.
     Single(f64),
-    /// In bursts: into one and out of it with these probabilities per packet.
+    /// In bursts: entered and left with these probabilities per packet.
     Bursts(f64, f64),
 }
 
@@ -22,9 +22,9 @@ pub enum Loss {
 pub struct PathCase {
     pub kbit_s: u64,
     pub delay: u64,
-    /// Of the way back, more than there.
+    /// Additional delay of the return direction.
     pub delay_back: u64,
-    /// Packets that wait at most.
+    /// Maximum number of queued packets.
     pub queue: u32,
     pub mtu: u32,
     pub loss: Loss,
@@ -33,11 +33,11 @@ pub struct PathCase {
     pub reorders: bool,
     pub duplication: f64,
     pub corruption: f64,
-    /// Down from, and for how long.
+    /// Start and duration of an outage.
     pub outage: Option<(u64, u64)>,
 }
 
-/// Knobs of both ends.
+/// Options of both ends.
 #[derive(Clone, Debug)]
 pub struct Knobs {
     pub preset: Preset,
@@ -63,26 +63,26 @@ pub struct Knobs {
     pub streams: u16,
     pub interleaving: bool,
     pub stream_scheduler: StreamScheduler,
-    /// Whether each end reports what it will not drop as non-renegable.
+    /// Whether each end reports non-renegable data.
     pub nr_sack: (bool, bool),
-    /// Send buffer, bytes; none: the preset's.
+    /// Send buffer, bytes. `None`: the preset's.
     pub send_buffer: Option<u64>,
 }
 
-/// What the users do.
+/// Actions of the users.
 #[derive(Clone, Debug)]
 pub struct Load {
-    /// Bytes to send, there and back.
+    /// Bytes to send in each direction.
     pub bytes: (u64, u64),
-    /// Least and greatest message, bytes.
+    /// Minimum and maximum message length, bytes.
     pub message: (u32, u32),
-    /// Real bytes, or lengths alone.
+    /// Real bytes, or only lengths.
     pub real: bool,
     /// Share of unordered messages.
     pub unordered: f64,
-    /// Between two messages, microseconds; 0: as fast as they are taken.
+    /// Interval between two messages, microseconds; 0: as fast as they are accepted.
     pub every: u64,
-    /// The reader looks only so often, milliseconds; 0: at once.
+    /// Interval at which the reader reads, milliseconds; 0: immediately.
     pub reads_every: u64,
     /// Both ends send an INIT.
     pub collide: bool,
@@ -113,7 +113,7 @@ prop_compose! {
         kbit_s in prop_oneof![20u64..500, 500u64..20_000],
         delay in prop_oneof![0u64..50, 50u64..800],
         delay_back in prop_oneof![3 => Just(0u64), 1 => 0u64..300],
-        // Shorter ones may drop the same packet of two timers in step for ever.
+        // Shorter queues may drop the same packet of two synchronised timers forever.
         queue in prop_oneof![4u32..10, 10u32..200],
         mtu in prop_oneof![3 => Just(1500u32), 1 => 576u32..1500, 1 => 1500u32..9000],
         jitter in prop_oneof![2 => Just(0u64), 1 => 1u64..200],
@@ -210,10 +210,10 @@ prop_compose! {
         reads_every in prop_oneof![4 => Just(0u64), 1 => 1u64..3000],
         collide in prop_oneof![9 => Just(false), 1 => Just(true)],
     ) -> Load {
-        // Unordered messages are told apart by their content.
+        // Unordered messages are identified by their content.
         let real = real || unordered > 0.0;
         let least = if unordered > 0.0 { least.max(8) } else { least };
-        // A few thousand messages at most.
+        // At most a few thousand messages.
         let least = least.max((there.max(back) / 4000) as u32);
         Load {
             bytes: (there, back), message: (least, least + more), real, unordered, every,

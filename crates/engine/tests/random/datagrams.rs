@@ -1,5 +1,5 @@
-//! Messages with limits over random networks: an unordered message is delivered at most once and never later than a
-//! forward delay after its lifetime, an ordered one in its place, and nothing of it stays behind.
+//! Messages with limits over random networks: an unordered message is delivered at most once and not
+//! later than a forward delay after its lifetime, an ordered one in order, and no state of it remains.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,11 +18,11 @@ use crate::driver::{Fate, LEFT, Pair, RIGHT, config, in_turn, ms, scheduler};
 #[derive(Clone, Debug)]
 struct Case {
     delays: Vec<u64>,
-    /// Share of packets lost, delayed and doubled.
+    /// Share of packets lost, delayed and duplicated.
     loss: f64,
     late: f64,
     twice: f64,
-    /// Longest additional delay, ms.
+    /// Maximum additional delay, ms.
     jitter: u64,
     lay: bool,
     compact: bool,
@@ -33,7 +33,7 @@ struct Case {
 
 #[derive(Clone, Copy, Debug)]
 struct Message {
-    /// After the one before, ms.
+    /// Time since the previous message, ms.
     after: u64,
     size: u32,
     stream: u16,
@@ -119,7 +119,7 @@ fn pair_of(case: &Case) -> Pair {
     pair
 }
 
-/// What was sent, by number.
+/// Sent messages, by number.
 type Sent = BTreeMap<u32, (Time, Message)>;
 
 fn send_all(pair: &mut Pair, case: &Case) -> Sent {
@@ -150,7 +150,7 @@ fn check(pair: &Pair, case: &Case, sent: &Sent) -> Result<BTreeSet<u32>, TestCas
     for (message, at) in pair.read[RIGHT].iter().zip(&pair.read_at[RIGHT]) {
         let piece = message.payload.clone().into_bytes().to_vec();
         let cut_off = message.part == Part::Last && piece.is_empty();
-        // Whole messages may come between the parts of another one.
+        // Complete messages may be delivered between the parts of another one.
         let bytes = match message.part {
             Part::Whole => piece,
             Part::First | Part::Middle => {
@@ -185,7 +185,8 @@ fn check(pair: &Pair, case: &Case, sent: &Sent) -> Result<BTreeSet<u32>, TestCas
     Ok(seen.into_keys().collect())
 }
 
-/// Each message that did not arrive is reported once as given up, with the application's number, and nothing is counted twice.
+/// Each message that did not arrive is reported once as abandoned, with the application's number, and
+/// nothing is counted twice.
 fn check_reports(pair: &mut Pair, sent: &Sent, seen: &BTreeSet<u32>) -> Result<(), TestCaseError> {
     let reports = pair.ends[LEFT].take_abandoned();
     let counts = pair.ends[LEFT].abandoned_messages(None, None);
@@ -215,7 +216,7 @@ fn check_reports(pair: &mut Pair, sent: &Sent, seen: &BTreeSet<u32>) -> Result<(
 
 fn play(case: &Case) -> Result<(), TestCaseError> {
     let mut pair = pair_of(case);
-    // Without the measurements, whose histograms fill up to a fixed size.
+    // Without the measurements, whose histograms grow up to a fixed size.
     let size = |pair: &Pair| {
         let state = |end: &Association| {
             format!("{end:?}").len() - format!("{:?}", end.receive_stats()).len()
@@ -236,7 +237,7 @@ fn play(case: &Case) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// Cases drawn where the environment says nothing.
+/// Number of cases unless the environment sets it.
 const CASES: u32 = 300;
 
 #[test]

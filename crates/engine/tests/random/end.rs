@@ -1,4 +1,4 @@
-//! One end: an association, its user, and a witness who checks what it does.
+//! One end: an association, its user, and a witness that checks its behaviour.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use super::promises::Promises;
 use crate::ledger::Ledger;
 use crate::rules;
 
-/// One message, as both ends know it.
+/// One message, known to both ends.
 #[derive(Clone, Debug)]
 pub struct Planned {
     pub stream: u16,
@@ -39,7 +39,7 @@ impl Plan {
             let drawn = least + rng.below(u64::from(most - least) + 1) as u32;
             let stream = rng.below(u64::from(streams)) as u16;
             let unordered = rng.chance(load.unordered);
-            // The last one may exceed what is left: unordered ones must not be too short.
+            // The last one may exceed the remainder: unordered ones must not be too short.
             messages.push(Planned { stream, size: drawn, unordered });
             left = left.saturating_sub(u64::from(drawn));
         }
@@ -65,15 +65,16 @@ fn content(number: usize, size: u32) -> Bytes {
         .into()
 }
 
-/// What has arrived, against what was sent.
+/// Received messages compared with the sent ones.
 #[derive(Clone, Debug)]
 pub struct Inbox {
     plan: Plan,
-    /// Ordered messages of each stream that are to come, last first.
+    /// Expected ordered messages of each stream, last first.
     ordered: Vec<Vec<usize>>,
-    /// Unordered ones by number.
+    /// Unordered messages by number.
     loose: BTreeMap<usize, ()>,
-    /// The parts so far of messages longer than the buffer: one of each stream and order, or one in all.
+    /// The received parts of messages longer than the buffer: one message per stream and order, or one in
+    /// total.
     parts: BTreeMap<(StreamId, bool), Vec<Payload>>,
     /// By stream.
     numbers: Vec<Numbers>,
@@ -86,7 +87,8 @@ struct Numbers {
 }
 
 impl Numbers {
-    /// Messages of a stream are numbered from 0, and the TSNs of their first chunks ascend.
+    /// Checks that messages of a stream are numbered from 0, and that the TSNs of their first chunks
+    /// ascend.
     fn check(&mut self, part: Part, ssn: Serial16, tsn: Serial32) -> Result<(), String> {
         let begins = matches!(part, Part::Whole | Part::First);
         let fits = match self.last {
@@ -183,10 +185,10 @@ pub struct End {
     pub ledger: Ledger,
     pub sent: usize,
     pub closed: Option<CloseReason>,
-    /// The first thing that went wrong.
+    /// The first error.
     pub wrong: Option<String>,
-    /// The first chunk that it sent beyond what the peer had offered. A peer that has dropped what it had reported
-    /// makes an end believe that there is more room than there is.
+    /// The first chunk sent beyond the peer's offer. A peer that has dropped reported data makes an end
+    /// assume more room than there is.
     pub beyond: Option<String>,
     every: Duration,
     next_write: Time,
@@ -197,7 +199,8 @@ pub struct End {
     promises: Promises,
 }
 
-/// More wakes than this at one instant, or packets in answer to one input, are a loop without end.
+/// More wake-ups than this at one time, or more packets in response to one input, indicate an endless
+/// loop.
 const WAKES_LIMIT: u32 = 1000;
 const BURST_LIMIT: usize = 20_000;
 
@@ -303,7 +306,7 @@ impl End {
         paths.map(|path| self.association.path_view(now, path).in_flight).sum()
     }
 
-    /// Every packet that leaves.
+    /// Checks every packet that is sent.
     fn witness(&mut self, now: Time, packet: &SctpPacket, path: PathId) {
         if let Some(what) = self.promises.broken(packet) {
             self.blame(now, || what);
@@ -314,7 +317,7 @@ impl End {
             self.blame(now, || format!("a packet of {size} B on a path of {mtu} B: {packet:?}"));
         }
         if let Some(beyond) = self.ledger.sent(packet) {
-            // One chunk may go beyond: the zero-window probe, with nothing else on its way.
+            // One chunk may exceed the offer: the zero-window probe, with nothing else in flight.
             let chunk = beyond.bytes;
             let flying = self.in_flight(now);
             if flying > chunk && self.beyond.is_none() {

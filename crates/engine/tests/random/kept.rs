@@ -1,4 +1,4 @@
-//! Cases that failed once, in their least form, and what was wrong.
+//! Cases that once failed, in their minimal form, with the cause.
 
 use ropewalk_engine::scheduler::{DelaySource, RetransmissionPolicy};
 use ropewalk_engine::sctp::{PacketForm, Preset, StreamScheduler};
@@ -68,7 +68,8 @@ fn passes(case: &Case) {
     }
 }
 
-/// What gap blocks hold was estimated from the mean size of a chunk: the window came out too large.
+/// The size of data in gap blocks was estimated from the mean size of a chunk, so the window was too
+/// large.
 #[test]
 fn chunks_of_unequal_size_behind_a_gap() {
     let lossy = PathCase {
@@ -83,7 +84,7 @@ fn chunks_of_unequal_size_behind_a_gap() {
     passes(&case);
 }
 
-/// A lost SHUTDOWN COMPLETE was never sent again.
+/// A lost SHUTDOWN COMPLETE was never retransmitted.
 #[test]
 fn the_last_packet_of_a_shutdown_is_lost() {
     let near = PathCase { jitter: 150, outage: Some((3504, 1016)), ..path(220, 163, 1) };
@@ -94,8 +95,8 @@ fn the_last_packet_of_a_shutdown_is_lost() {
     passes(&case);
 }
 
-/// A cookie that had grown old was refused though its association was up, and lost chunks went out
-/// one to a packet, so that their burst drowned the answer every time.
+/// A stale cookie was refused although its association was up, and lost chunks were sent one per packet,
+/// so that their burst drowned the answer every time.
 #[test]
 fn a_lost_cookie_ack_behind_a_burst_of_small_chunks() {
     let noisy = PathCase {
@@ -112,8 +113,8 @@ fn a_lost_cookie_ack_behind_a_burst_of_small_chunks() {
     passes(&case);
 }
 
-/// A complete message that waited made room for the next one of its stream, which was longer than the buffer and never
-/// offered in parts.
+/// A complete message that waited made room for the next one of its stream, which was longer than the
+/// buffer and never delivered in parts.
 #[test]
 fn a_message_longer_than_the_buffer_behind_one_that_waited() {
     let one = PathCase { loss_back: Loss::Single(1.0), ..path(31, 18, 4) };
@@ -132,7 +133,7 @@ fn a_message_longer_than_the_buffer_behind_one_that_waited() {
     passes(&case);
 }
 
-/// A heartbeat stood before the SHUTDOWN ACK, and the end that had ended looked no further.
+/// A heartbeat preceded the SHUTDOWN ACK, and the ended association did not process further chunks.
 #[test]
 fn the_last_word_of_a_shutdown_that_is_lost() {
     let mut one = path(312, 0, 4);
@@ -144,7 +145,8 @@ fn the_last_word_of_a_shutdown_that_is_lost() {
     passes(&case);
 }
 
-/// The last chunk in the full buffer was unordered and delivered, so none before it made room.
+/// The last chunk in the full buffer was unordered and delivered, so no chunk before it was dropped to
+/// make room.
 #[test]
 fn tiny_messages_of_which_some_are_unordered_fill_the_bookkeeping() {
     let one = PathCase {

@@ -1,8 +1,8 @@
-//! Random associations over random networks: nothing is lost, doubled or out of order, bounds are
-//! held at every step, and once the network heals the transfer finishes.
+//! Random associations over random networks: no data is lost, duplicated or reordered, bounds are met at
+//! every step, and once the network heals the transfer finishes.
 //!
-//! `ROPEWALK_CASES` sets how many cases are drawn, `ROPEWALK_SEED` which. A case that fails is
-//! printed in its least form, and belongs into `kept.rs`.
+//! `ROPEWALK_CASES` sets the number of cases, `ROPEWALK_SEED` their seed. A failing case is printed in
+//! its minimal form, and belongs in `kept.rs`.
 
 mod case;
 mod datagrams;
@@ -18,11 +18,11 @@ use proptest::test_runner::{
 use self::case::any_case;
 use self::play::play;
 
-/// Cases drawn where the environment says nothing.
+/// Number of cases unless the environment sets it.
 const CASES: u32 = 10_000;
 /// Cases per runner: small, so that threads share the work evenly.
 const BATCH: u32 = 250;
-/// Where failures are kept, so that they are tried first from then on.
+/// File of failures, which are tried first from then on.
 const FAILURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/proptest-regressions/transfers.txt");
 
 fn from_environment(name: &str, otherwise: u32) -> u32 {

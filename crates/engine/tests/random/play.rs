@@ -73,7 +73,7 @@ fn config(case: &Case) -> Config {
     config.interleaving = knobs.interleaving;
     config.stream_scheduler = knobs.stream_scheduler;
     config.send_buffer = knobs.send_buffer.unwrap_or(config.send_buffer);
-    // Nobody gives up: the network heals.
+    // Neither end gives up: the network heals.
     config.association_max_retrans = 10_000;
     config.max_init_retransmits = 10_000;
     config
@@ -166,8 +166,8 @@ impl Stage {
         Ok(())
     }
 
-    /// Nothing is in flight once everything was acknowledged, and each byte was counted on one path: once, unless the
-    /// receiver dropped it to make room.
+    /// Checks that nothing is in flight once all data is acknowledged, and that each byte was counted
+    /// once on one path, unless the receiver dropped it to make room.
     fn check_books(&self) -> Result<(), String> {
         let now = self.world.now();
         for (id, peer) in self.ends.into_iter().zip(self.ends.into_iter().rev()) {
@@ -216,9 +216,9 @@ impl Stage {
     }
 }
 
-/// By when a healthy network has carried everything: backed-off timers, then twenty times what the
-/// slowest path takes, and a round trip for each message, since a strict schedule may send small
-/// ones one by one.
+/// Time by which a healthy network has carried all data: backed-off timers, then twenty times what the
+/// slowest path takes, and a round trip for each message, since a strict schedule may send small ones
+/// individually.
 fn patience(case: &Case) -> Time {
     let bits = (case.load.bytes.0 + case.load.bytes.1) * 8 * 20;
     let slowest = case.paths.iter().map(|p| p.kbit_s).min().unwrap_or(1);
@@ -233,7 +233,7 @@ fn patience(case: &Case) -> Time {
 /// Plays a case.
 ///
 /// # Errors
-/// With what went wrong.
+/// If something went wrong, with a description.
 pub fn play(case: &Case) -> Result<(), String> {
     let mut stage = set_stage(case);
     let end = patience(case);
@@ -256,7 +256,7 @@ pub fn play(case: &Case) -> Result<(), String> {
     shut_down(&mut stage)
 }
 
-/// Both users have all; one shuts down, and both ends must come to know.
+/// Both users have all data. One shuts down, and both ends must notice.
 fn shut_down(stage: &mut Stage) -> Result<(), String> {
     let now = stage.world.now();
     stage.world.host_mut(stage.ends[0]).association.shutdown(now);

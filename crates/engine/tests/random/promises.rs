@@ -1,17 +1,17 @@
-//! What NR-SACKs promise, seen from outside: data that an end has reported as non-renegable is in all its later reports, and
-//! an end never sends what its peer has reported so.
+//! Promises of NR-SACKs, checked from outside: data that an end has reported as non-renegable is in all
+//! its later reports, and an end never retransmits data that its peer has reported as non-renegable.
 
 use std::collections::BTreeSet;
 
 use ropewalk_base::Serial32;
 use ropewalk_engine::sctp::{Chunk, ExtensionChunk, NrSack, Packet};
 
-/// The promises of one end, and those to it.
+/// The promises of one end, and those of its peer.
 #[derive(Clone, Debug, Default)]
 pub struct Promises {
     /// The highest cumulative TSN that this end has reported, and the TSNs beyond it that it has promised.
     own: Reported,
-    /// Those of its peer, as far as they have arrived.
+    /// Promises of its peer that have arrived.
     peer: Reported,
 }
 
@@ -21,7 +21,7 @@ struct Reported {
     kept: BTreeSet<u32>,
 }
 
-/// So many blocks have room in any packet.
+/// Number of blocks that fit into any packet.
 const BLOCKS: usize = 100;
 
 fn nr_sacks(packet: &Packet) -> impl Iterator<Item = &NrSack> {
@@ -53,7 +53,7 @@ impl Reported {
 }
 
 impl Promises {
-    /// Enters a packet that arrives.
+    /// Records a received packet.
     pub fn received(&mut self, packet: &Packet) {
         for sack in nr_sacks(packet) {
             // An end drops a report that is out of date.
@@ -63,7 +63,7 @@ impl Promises {
         }
     }
 
-    /// Enters a packet that leaves; tells of a broken promise.
+    /// Records a sent packet. Returns a broken promise.
     pub fn broken(&mut self, packet: &Packet) -> Option<String> {
         for chunk in &packet.chunks {
             if let Chunk::Data(data) = chunk

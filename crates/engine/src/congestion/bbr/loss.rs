@@ -7,15 +7,15 @@ use super::model::Bounds;
 use super::sent_log::PacketState;
 use super::state::{BbrState, RateSample};
 
-/// `BBR.LossThresh`: largest tolerated loss rate while probing for bandwidth.
+/// `BBR.LossThresh`: maximum tolerated loss rate while probing for bandwidth.
 const LOSS_THRESH: f64 = 0.02;
-/// Standard deviations that losses may exceed their mean by chance, in 95 of 100 cases.
+/// Number of standard deviations by which losses may exceed their mean by chance in 95 of 100 cases.
 const CHANCE: f64 = 1.645;
-/// A round trip of so many least ones shows a queue that is not ours: a probe sends at 1.25 times the rate, and its own
-/// queue makes the round trip at most so many times longer.
+/// A round trip of this many minimum round trips shows a queue of other flows: a probe sends at 1.25
+/// times the rate, and its own queue does not lengthen the round trip by more.
 const QUEUE_RTT: f64 = 1.3;
 
-/// What a spurious recovery restores (draft, 5.5.11).
+/// State that is restored after a spurious recovery (draft, 5.5.11).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Undo {
     /// `BBR.undo_state`: the state that the losses ended.
@@ -23,7 +23,7 @@ pub(super) struct Undo {
     pub bounds: Bounds,
 }
 
-/// The recovery that the connection is in.
+/// The current recovery.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Recovery {
     None,
@@ -34,23 +34,23 @@ pub(super) enum Recovery {
     },
 }
 
-/// How many losses tell about the load of the path.
+/// The losses that indicate load on the path.
 ///
-/// The draft counts every loss of a round, and while it probes those beyond 2 %. With a tolerated rate, losses on a path
-/// without a queue count if they are more than a path that loses packets independently at this rate explains: one of 40
-/// packets is 2.5 %, and at a rate of 2 % every second round loses so many.
+/// The draft counts every loss of a round, and while it probes those beyond 2 %. With a tolerated rate,
+/// losses on a path without a queue count only if there are more than independent losses at this rate
+/// explain: one of 40 packets is 2.5 %, and at a rate of 2 % every second round loses as many.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LossLimit {
     /// The tolerated rate; 0 for the draft.
     pub rate: f64,
-    /// Bytes of a packet.
+    /// Length of a packet, bytes.
     pub unit: u64,
     /// Whether the last round trip shows a queue, so that losses may come from its overflow.
     pub has_queue: bool,
 }
 
 impl LossLimit {
-    /// The most bytes, of those that were sent in a round, that are lost without telling about the load.
+    /// Maximum number of lost bytes, of those sent in a round, that do not indicate load.
     pub fn of_round(self, bytes: u64) -> f64 {
         self.most(self.rate, bytes)
     }
@@ -73,7 +73,7 @@ impl LossLimit {
 }
 
 impl Bbr {
-    /// The limit on losses that tell nothing.
+    /// The limit on losses that do not indicate load.
     pub(super) fn loss_limit(&self) -> LossLimit {
         let rate = f64::from(self.options.tolerated_loss_permille) * 1e-3;
         let queue = |least: Duration| self.last_rtt.as_secs_f64() > least.as_secs_f64() * QUEUE_RTT;

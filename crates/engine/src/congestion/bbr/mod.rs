@@ -1,11 +1,10 @@
-//! BBR version 3 (draft-ietf-ccwg-bbr). The names of fields and methods are those of the draft, in the form of
-//! Rust.
+//! BBR version 3 (draft-ietf-ccwg-bbr). Fields and methods have the names of the draft, in Rust style.
 //!
-//! The draft's "packet" is a transmission of a chunk (SCTP) or a segment (TCP). Its bytes are those that the
-//! congestion window counts. Additions to the draft: marks of ECN bound the data in flight; a path that
-//! returns from failure starts again from one packet; packets sent onto a full path are not limited by the
-//! application; `limit` reduces the window for the window managers; and
-//! Startup waits for a round trip, which retransmissions do not give.
+//! The draft's "packet" is a transmission of a chunk (SCTP) or a segment (TCP). Its bytes are those that
+//! the congestion window counts. Additions to the draft: ECN marks bound the data in flight; a path that
+//! returns from failure starts again from one packet; packets sent on a full path are not
+//! application-limited; `limit` reduces the window for the window managers; and Startup waits for a
+//! round-trip sample, which retransmissions do not give.
 
 mod group;
 mod loss;
@@ -34,11 +33,11 @@ use super::{
 };
 use crate::path::Pace;
 
-/// `BBR.Beta`: what a round with losses leaves of the short-term bounds.
+/// `BBR.Beta`: factor of the short-term bounds after a round with losses.
 const BETA: f64 = 0.7;
-/// What a mark leaves of the window (RFC 8511).
+/// Factor of the window after a mark (RFC 8511).
 const ECN_BETA: f64 = 0.85;
-/// `BBR.Headroom`: part of `inflight_longterm` that is left to others.
+/// `BBR.Headroom`: part of `inflight_longterm` that is left to other flows.
 const HEADROOM: f64 = 0.15;
 /// `BBR.PacingMarginPercent`, as the factor that remains.
 const PACING_MARGIN: f64 = 0.99;
@@ -46,10 +45,10 @@ const PACING_MARGIN: f64 = 0.99;
 const STARTUP_FULL_LOSS_COUNT: u32 = 6;
 /// Rounds after which Drain ends in any case.
 const DRAIN_ROUNDS: u64 = 3;
-/// Largest `C.send_quantum`, bytes.
+/// Maximum of `C.send_quantum`, bytes.
 const MOST_QUANTUM: u64 = 64 * 1024;
-/// Largest window, as a multiple of the most data in flight in a round, of a path that does not use its window. More than
-/// `BBR.cwnd_gain`, so that the bound has no effect on a path that is full.
+/// Maximum window of a path that does not use its window, as a multiple of the maximum data in flight in
+/// a round. More than `BBR.cwnd_gain`, so that the bound has no effect on a full path.
 const UNUSED_GAIN: u64 = 3;
 /// A bound that is not set.
 const INFINITY: u64 = u64::MAX;
@@ -74,7 +73,7 @@ pub struct Bbr {
     in_flight: u64,
     /// `C.lost`, bytes.
     lost: u64,
-    /// `C.app_limited`: packets that are sent before this was delivered are limited by the application.
+    /// `C.app_limited`: packets sent before this was delivered are application-limited.
     app_limited_until: u64,
     sent: SentLog,
     rounds: Rounds,
@@ -95,22 +94,22 @@ pub struct Bbr {
     recovery: Recovery,
     /// Whether the window was full in the last round, and in this one (`C.is_cwnd_limited`).
     cwnd_limited: [bool; 2],
-    /// Most data in flight in the last round, and in this one, bytes.
+    /// Maximum data in flight in the last round and in this one, bytes.
     most_in_flight: [u64; 2],
-    /// Losses in this round that do not follow on one another, and the packet number after the last lost one.
+    /// Number of non-consecutive losses in this round, and the packet number after the last lost one.
     separate_losses: u32,
     after_last_lost: u64,
-    /// The last round trip that was measured; zero before the first.
+    /// The last measured round trip, zero before the first.
     last_rtt: Duration,
     group: Group,
 }
 
-/// The options that a path needs. Each path has its own, so they are few.
+/// The options that a path needs. Each path has its own copy, so they are few.
 #[derive(Clone, Copy, Debug)]
 struct PathOptions {
-    /// Bytes of a packet.
+    /// Length of a packet, bytes.
     unit: u64,
-    /// Initial window, bytes; none: that of RFC 6928.
+    /// Initial window, bytes. `None`: that of RFC 6928.
     initial_window: Option<u32>,
     tolerated_loss_permille: u8,
     brief_probe_rtt: bool,
@@ -123,7 +122,7 @@ impl PathOptions {
             unit: options.unit,
             initial_window: options.initial_window.map(bytes),
             tolerated_loss_permille: options.variants.tolerated_loss_permille,
-            // The comparison of bottlenecks knows the queues that full probes leave.
+            // The detector of shared bottlenecks relies on the effect of full probes on queues.
             brief_probe_rtt: options.variants.brief_probe_rtt
                 && options.variants.coupling == BottleneckCoupling::None,
         }
@@ -192,12 +191,12 @@ impl Bbr {
         self.state
     }
 
-    /// `BBR.max_bw`: largest delivery rate of the last two cycles of probing.
+    /// `BBR.max_bw`: maximum delivery rate of the last two cycles of probing.
     pub fn max_bw(&self) -> Rate {
         Rate::from_bps(self.model.max_bw())
     }
 
-    /// `BBR.min_rtt`; none before the first sample.
+    /// `BBR.min_rtt`, `None` before the first sample.
     pub const fn min_rtt(&self) -> Option<Duration> {
         self.model.min_rtt
     }
@@ -262,7 +261,8 @@ impl Bbr {
             self.full_bw.reached,
             self.rounds.count,
         );
-        // Without a round trip, as long as only retransmissions are acknowledged, the window does not follow the rate.
+        // Without a round trip, while only retransmissions are acknowledged, the window does not follow
+        // the rate.
         if self.model.min_rtt.is_some() {
             self.full_bw.check(self.rounds.start, sample);
         }
@@ -375,8 +375,9 @@ impl Bbr {
             self.cwnd = grown;
         }
         if !self.is_cwnd_limited() {
-            // The draft bounds its estimate of aggregation by the window, and the window by that estimate. On a path on which
-            // the sender is the limit, both would grow without end (RFC 7661: a window that is not used is not valid).
+            // The draft bounds its estimate of aggregation by the window, and the window by that
+            // estimate. If the sender is the limit of a path, both would grow without bound (RFC 7661: an
+            // unused window is not valid).
             let used = self.most_in_flight[0].max(self.most_in_flight[1]);
             self.cwnd = self.cwnd.min((UNUSED_GAIN * used).max(self.options.initial_window()));
         }
@@ -429,7 +430,8 @@ impl PathCongestion for Bbr {
         self.in_flight = tx_in_flight;
         self.most_in_flight[1] = self.most_in_flight[1].max(tx_in_flight);
         self.cwnd_limited[1] |= tx_in_flight + self.options.unit > self.cwnd;
-        // A path with a queue is full, whatever else the sender could have sent: a scheduler may hold data back.
+        // A path with a queue is full even if the sender had less to send than possible: a scheduler may
+        // hold data back.
         let is_full = self.full_bw.is_full(tx_in_flight, self.model.max_bdp());
         let app_limited = packet.app_limited && !is_full || self.delivered < self.app_limited_until;
         self.sent.push(packet.number, PacketState { tx_in_flight, lost: self.lost, app_limited });
@@ -466,7 +468,7 @@ impl PathCongestion for Bbr {
         }
     }
 
-    /// Fast recovery begins. The response to its losses was made packet by packet.
+    /// Fast recovery begins. The response to its losses has already been made for each packet.
     fn on_loss(&mut self, _now: Time) {
         self.note_loss();
         self.save_cwnd();
@@ -499,8 +501,9 @@ impl PathCongestion for Bbr {
         }
     }
 
-    /// A mark of a queue (RFC 3168), at most one per window: as too much in flight while probing; otherwise the data
-    /// in flight falls to 0.85 of the window (RFC 8511), and no lower than the bandwidth-delay product.
+    /// An ECN mark (RFC 3168), at most one per window. While probing, it counts as too much data in
+    /// flight. Otherwise the data in flight is reduced to 0.85 of the window (RFC 8511), but not below
+    /// the bandwidth-delay product.
     fn on_ecn(&mut self, now: Time) {
         let least = self.inflight(1.0);
         if self.probe_bw.is_bw_probe_sample {
@@ -512,7 +515,8 @@ impl PathCongestion for Bbr {
         self.bound_cwnd_for_model();
     }
 
-    /// After a short failure, the estimates hold, and only the window starts again. Otherwise, as a new path.
+    /// After a short failure, the estimates stay valid, and only the window restarts. Otherwise the path
+    /// restarts like a new one.
     fn on_return(&mut self, now: Time) {
         if self.full_bw.reached && now.since(self.acked_at) < MIN_RTT_FILTER_LEN {
             self.recovery = Recovery::None;

@@ -11,7 +11,7 @@ const MAX_BW_FILTER_LEN: u64 = 2;
 /// `BBR.ExtraAckedFilterLen`, rounds.
 const EXTRA_ACKED_FILTER_LEN: u64 = 10;
 
-/// Bounds that losses set; [`INFINITY`] while they are not set.
+/// Bounds set by losses, or [`INFINITY`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Bounds {
     /// `BBR.bw_shortterm`, bits per second.
@@ -89,7 +89,7 @@ pub(super) struct Model {
     cycle_count: u64,
     /// `BBR.bw`, bits per second.
     pub bw: u64,
-    /// `BBR.min_rtt`; none before the first sample.
+    /// `BBR.min_rtt`, `None` before the first sample.
     pub min_rtt: Option<Duration>,
     extra_acked: WindowedMax,
     /// `BBR.extra_acked_interval_start`.
@@ -154,7 +154,7 @@ impl Model {
         self.extra_acked.update(round, extra, length);
     }
 
-    /// Begins another interval.
+    /// Starts another interval.
     pub const fn restart_aggregation(&mut self, now: Time) {
         self.interval_start = now;
     }

@@ -5,24 +5,24 @@ use ropewalk_base::{Duration, Time};
 use super::state::{BbrState, RateSample};
 use super::{BETA, Bbr, INFINITY};
 
-/// Most rounds between two probes, for flows that share a bottleneck with Reno (5.3.3.5.2).
+/// Maximum number of rounds between two probes, for flows that share a bottleneck with Reno (5.3.3.5.2).
 const MOST_RENO_ROUNDS: u64 = 63;
-/// Largest exponent of the growth of `inflight_longterm`.
+/// Maximum exponent of the growth of `inflight_longterm`.
 const MOST_UP_ROUNDS: u32 = 30;
 
-/// What the acknowledgements that arrive tell about a probe (`BBR.ack_phase`).
+/// Relation of arriving acknowledgements to a probe (`BBR.ack_phase`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) enum AckPhase {
-    /// `ACKS_INIT`: nothing.
+    /// `ACKS_INIT`: none.
     #[default]
     Init,
     /// `ACKS_REFILLING`: the path is being filled.
     Refilling,
-    /// `ACKS_PROBE_STARTING`: data in flight rises.
+    /// `ACKS_PROBE_STARTING`: data in flight increases.
     ProbeStarting,
-    /// `ACKS_PROBE_FEEDBACK`: they tell of the probe.
+    /// `ACKS_PROBE_FEEDBACK`: they report on the probe.
     ProbeFeedback,
-    /// `ACKS_PROBE_STOPPING`: the probe has ended, and they still tell of it.
+    /// `ACKS_PROBE_STOPPING`: the probe has ended, but they still report on it.
     ProbeStopping,
 }
 

@@ -1,11 +1,13 @@
 //! ProbeRTT: measures the minimum round trip (draft-ietf-ccwg-bbr, 5.3.4).
 //!
-//! An addition to the draft: with `brief_probe_rtt`, the probe is brief if the round trip came close to the minimum while the
-//! sender had no queue on the path, because then nobody else has one. Half of the data in flight for 200 ms in each 5 s costs
-//! a path 2 % of its rate, and what the path cannot carry meanwhile waits for other paths. A brief probe keeps a tenth less in
-//! flight for a round. If the minimum is right, there is no queue that this could drain. If the round trip falls below the
-//! minimum, because that contains the path's own queue, or stays above it, because others have a queue, the probe becomes a
-//! full one. Each twelfth probe is a full one in any case.
+//! An addition to the draft: with `brief_probe_rtt`, the probe is brief if the round trip came close to
+//! the minimum while the sender had no queue on the path, because then other flows have no queue either.
+//! A full probe keeps half of the data in flight for 200 ms in every 5 s. This costs a path 2 % of its
+//! rate, and data that the path cannot carry during the probe waits for other paths. A brief probe keeps
+//! a tenth less in flight for one round. If the minimum is right, there is no queue to drain. The probe
+//! becomes a full one if the round trip falls below the minimum, because the minimum contained the path's
+//! own queue, or if it stays above the minimum, because other flows have a queue. Every twelfth probe is
+//! a full one in any case.
 
 use ropewalk_base::{Duration, Time};
 
@@ -27,33 +29,33 @@ const CLOSE: f64 = 1.0 / 8.0;
 const ROUNDS_AFTER_DRAIN: u8 = 3;
 /// A minimum that falls by more than this part during a brief probe contained a queue.
 const FALL: f64 = 1.0 / 32.0;
-/// So many brief probes follow each other at most: a minute of them.
+/// Maximum number of successive brief probes: a minute of them.
 const MOST_BRIEF_PROBES: u8 = 11;
 
-/// What the round trip is while the sender has no queue on the path: after `ProbeBW_DOWN` has drained that of a probe, and in
-/// each round of an application that has never filled the path.
+/// Round trips observed while the sender has no queue on the path: after `ProbeBW_DOWN` has drained the
+/// queue of a probe, and in each round of an application that has never filled the path.
 ///
-/// If nobody else has a queue either, it is close to the minimum then.
+/// If other flows have no queue either, they are close to the minimum.
 #[derive(Clone, Copy, Debug, Default)]
 struct Drains {
     /// Observations since the last probe of the round trip.
     count: u8,
-    /// Those in which a round trip was close to the minimum.
+    /// Observations in which a round trip was close to the minimum.
     close: u8,
-    /// Rounds that the present observation lasts.
+    /// Remaining rounds of the current observation.
     rounds_left: u8,
-    /// Whether a round trip was close in the present observation, and in the last one.
+    /// Whether a round trip was close in the current observation, and in the last one.
     is_close: bool,
     was_close: bool,
 }
 
 impl Drains {
-    /// Begins an observation of so many rounds.
+    /// Starts an observation of this many rounds.
     const fn observe(&mut self, rounds: u8) {
         (self.rounds_left, self.is_close) = (rounds, false);
     }
 
-    /// Takes a round trip. `starts_round`: whether it is the first of a round.
+    /// Records a round trip. `starts_round`: whether it is the first of a round.
     fn update(&mut self, starts_round: bool, rtt: Option<Duration>, least: Option<Duration>) {
         if self.rounds_left == 0 {
             return;
@@ -70,12 +72,12 @@ impl Drains {
         }
     }
 
-    /// Ends the present observation, and forgets all but the result of the last one.
+    /// Ends the current observation, and resets everything except the result of the last one.
     const fn restart(&mut self) {
         (self.count, self.close, self.rounds_left) = (0, 0, 0);
     }
 
-    /// Whether the path is probably used by nobody else.
+    /// Whether the path is probably not shared with other flows.
     const fn are_close(&self) -> bool {
         if self.count == 0 { self.was_close } else { self.close >= self.count - self.count / 4 }
     }
@@ -84,15 +86,15 @@ impl Drains {
 /// When the minimum round trip is measured (draft, 2.15).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ProbeRtt {
-    /// `BBR.min_rtt_stamp`; none if any sample replaces the least round trip.
+    /// `BBR.min_rtt_stamp`. `None`: any sample replaces the minimum round trip.
     min_rtt_stamp: Option<Time>,
-    /// `BBR.probe_rtt_min_delay`; none before the first sample.
+    /// `BBR.probe_rtt_min_delay`, `None` before the first sample.
     min_delay: Option<Duration>,
     /// `BBR.probe_rtt_min_stamp`.
     min_stamp: Time,
     /// `BBR.probe_rtt_expired`.
     expired: bool,
-    /// `BBR.probe_rtt_done_stamp`; none before the data in flight is small enough.
+    /// `BBR.probe_rtt_done_stamp`, `None` before the data in flight is small enough.
     done_stamp: Option<Time>,
     /// `BBR.probe_rtt_round_done`.
     round_done: bool,
@@ -104,18 +106,18 @@ pub(super) struct ProbeRtt {
 }
 
 impl ProbeRtt {
-    /// Lets the next sample replace the least round trip: a handover may have made the path longer.
+    /// Lets the next sample replace the minimum round trip: a handover may have made the path longer.
     pub fn forget(&mut self) {
         (self.min_delay, self.min_rtt_stamp) = (None, None);
         self.drains = Drains::default();
     }
 
-    /// Begins to observe the round trips after `ProbeBW_DOWN`.
+    /// Starts observing the round trips after `ProbeBW_DOWN`.
     pub const fn on_drained(&mut self) {
         self.drains.observe(ROUNDS_AFTER_DRAIN);
     }
 
-    /// Whether a brief probe is enough.
+    /// Whether a brief probe suffices.
     const fn is_brief_enough(&self) -> bool {
         self.drains.are_close() && self.brief_probes < MOST_BRIEF_PROBES
     }
@@ -129,13 +131,14 @@ impl ProbeRtt {
         self.min_delay.is_some_and(|delay| delay < self.before_brief.mul_f64(1.0 - FALL))
     }
 
-    /// Whether the round trip stayed above the minimum during a brief probe, so that others have a queue on the path.
+    /// Whether the round trip stayed above the minimum during a brief probe, so that other flows have a
+    /// queue on the path.
     fn has_risen(&self) -> bool {
         self.is_brief()
             && self.min_delay.is_some_and(|delay| delay > self.before_brief.mul_f64(1.0 + CLOSE))
     }
 
-    /// Goes on with a full probe.
+    /// Continues with a full probe.
     const fn prolong(&mut self) {
         (self.before_brief, self.done_stamp) = (Duration::ZERO, None);
     }
@@ -206,7 +209,7 @@ impl Bbr {
 
     /// `HandleProbeRTT()`.
     fn handle_probe_rtt(&mut self, now: Time) {
-        // The rate of this time is not that of the path: `MarkConnectionAppLimited()`.
+        // The delivery rate during the probe is not the rate of the path: `MarkConnectionAppLimited()`.
         self.app_limited_until = (self.delivered + self.in_flight).max(1);
         if self.probe_rtt.has_fallen() {
             self.probe_rtt.prolong();

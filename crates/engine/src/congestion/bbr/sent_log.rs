@@ -21,7 +21,8 @@ pub(in super::super) struct SentLog {
 }
 
 impl SentLog {
-    /// Records packet `number`. Packets are numbered consecutively; after a gap, the earlier ones are forgotten.
+    /// Records packet `number`. Packets are numbered consecutively; after a gap, the earlier ones are
+    /// dropped.
     pub fn push(&mut self, number: u64, state: PacketState) {
         if number != self.first + self.packets.len() as u64 {
             self.packets.clear();

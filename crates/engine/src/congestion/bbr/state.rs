@@ -1,4 +1,5 @@
-//! The state machine, the rounds, and what one acknowledgement says (draft-ietf-ccwg-bbr, 2 and 5.1).
+//! The state machine, the rounds, and the rate sample of an acknowledgement (draft-ietf-ccwg-bbr, 2 and
+//! 5.1).
 
 use ropewalk_base::{Duration, Rate};
 
@@ -53,13 +54,13 @@ impl BbrState {
         )
     }
 
-    /// `IsProbingBW()`: whether losses tell about a probe and not about others' traffic.
+    /// `IsProbingBW()`: whether losses are caused by a probe rather than by other traffic.
     pub(super) const fn is_probing(self) -> bool {
         matches!(self, Self::Startup | Self::ProbeBwRefill | Self::ProbeBwUp)
     }
 }
 
-/// `RS`: what one acknowledgement says (draft, 2.3).
+/// `RS`: rate sample of one acknowledgement (draft, 2.3).
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct RateSample {
     /// `RS.delivery_rate`, bits per second; 0 without a reliable sample.
@@ -81,8 +82,9 @@ pub(in super::super) struct RateSample {
 }
 
 impl RateSample {
-    /// `GenerateRateSample()`. A sample over less than the least round trip is not reliable (draft, 4.1.2.3). `packet`:
-    /// the state when the newest acknowledged packet was sent. `lost`: bytes lost so far.
+    /// `GenerateRateSample()`. A sample over less than the minimum round trip is not reliable (draft,
+    /// 4.1.2.3). `packet`: the state when the newest acknowledged packet was sent. `lost`: bytes lost so
+    /// far.
     pub fn new(ack: &AckSample, packet: PacketState, lost: u64, min_rtt: Option<Duration>) -> Self {
         let delivery = &ack.delivery;
         let delivered = delivery.delivered - delivery.prior_delivered;
@@ -115,9 +117,10 @@ pub(in super::super) struct Rounds {
     pub next_delivered: u64,
 }
 
-/// Multiple of the bandwidth-delay product whose data in flight fills a path, if queueing delays are not measured.
+/// Data in flight that fills a path if queueing delays are not measured, as a multiple of the
+/// bandwidth-delay product.
 const FULL_PATH: f64 = 1.25;
-/// Part of the least round trip that the queueing delay of a full path has.
+/// Queueing delay of a full path, as a part of the minimum round trip.
 const FULL_QUEUE: f64 = 1.0 / 8.0;
 
 /// Detects that the path is full (draft, 5.3.1.2).
@@ -131,7 +134,8 @@ pub(super) struct FullBw {
     pub bw: u64,
     /// `BBR.full_bw_count`: rounds without growth.
     pub count: u32,
-    /// Whether the last packet has waited in a queue on the way to the peer, as on a full path; none if that is not measured.
+    /// Whether the last packet waited in a queue on the way to the peer, as on a full path. `None` if
+    /// that is not measured.
     has_waited: Option<bool>,
 }
 
@@ -143,15 +147,17 @@ impl FullBw {
         self.now = false;
     }
 
-    /// Notes how long the newest acknowledged packet has waited on its way to the peer; none if that is not measured.
+    /// Records how long the newest acknowledged packet waited on its way to the peer. `None` if that is
+    /// not measured.
     pub fn note_wait(&mut self, queueing: Option<Duration>, least_rtt: Option<Duration>) {
         let is_long =
             |(queueing, least): (Duration, Duration)| queueing >= least.mul_f64(FULL_QUEUE);
         self.has_waited = queueing.zip(least_rtt).map(is_long);
     }
 
-    /// Whether so much data in flight fills a path with this bandwidth-delay product, bytes. A queue on the way back also
-    /// lengthens the round trip, so that data in flight exceeds that product although the path to the peer is empty.
+    /// Whether this much data in flight fills a path with this bandwidth-delay product, bytes. A queue on
+    /// the way back also lengthens the round trip, so data in flight may exceed that product although the
+    /// path to the peer is empty.
     pub fn is_full(&self, tx_in_flight: u64, bdp: u64) -> bool {
         match self.has_waited {
             Some(has_waited) => has_waited && tx_in_flight >= bdp,

@@ -84,7 +84,7 @@ fn an_application_that_sends_slowly_needs_no_probe_rtt_and_keeps_the_estimate() 
     let mut path = over(20, 50, 2.0);
     path.run_until(seconds(4));
     let before = path.count(BbrState::ProbeRtt);
-    // A packet each 125 ms: nothing is in flight between them.
+    // A packet every 125 ms: nothing is in flight between them.
     path.offered = Some(10_000);
     path.sent = 4 * 10_000;
     path.run_until(seconds(60));
@@ -200,7 +200,7 @@ fn briefly_over(mbps: u64, rtt_ms: u64, queue_bdp: f64) -> Path<Bbr, BbrState> {
     Path::new(make, Bbr::state, (mbps, rtt_ms, queue_bdp))
 }
 
-/// How long each probe of the round trip lasted.
+/// Duration of each probe of the round trip.
 fn probes_of(path: &Path<Bbr, BbrState>) -> Vec<Duration> {
     let pairs = path.states.windows(2).filter(|pair| pair[0].1 == BbrState::ProbeRtt);
     pairs.map(|pair| pair[1].0.since(pair[0].0)).collect()
@@ -243,7 +243,7 @@ fn each_minute_one_probe_of_the_round_trip_is_a_full_one() {
 fn a_minimum_that_contains_the_paths_own_queue_does_not_last() {
     let mut path = briefly_over(20, 100, 4.0);
     path.run_until(seconds(12));
-    // What is in flight for 100 ms is now a queue of 60 ms.
+    // The data in flight for 100 ms is now a queue of 60 ms.
     path.rtt = Duration::from_millis(40);
     path.run_until(seconds(25));
     let least = path.control.min_rtt().unwrap();
@@ -263,8 +263,8 @@ fn a_round_trip_that_grows_is_followed() {
     assert!(goodput > 18.5, "{goodput}");
 }
 
-/// Whether data in flight fills a path with a least round trip of 100 ms, if it is `share` of the bandwidth-delay product and
-/// the last packet has waited for so long on its way.
+/// Whether data in flight fills a path with a minimum round trip of 100 ms, if it is `share` of the
+/// bandwidth-delay product and the last packet was queued for `waited_ms` on its way.
 fn is_full(share: f64, waited_ms: Option<u64>) -> bool {
     let mut full = FullBw::default();
     full.note_wait(waited_ms.map(Duration::from_millis), Some(Duration::from_millis(100)));
@@ -277,7 +277,7 @@ fn a_path_is_full_if_packets_wait_on_their_way_and_not_if_acknowledgements_do() 
         (1.1, Some(20), true),
         (0.9, Some(20), false),
         (1.1, Some(5), false),
-        // The round trip is longer by a queue on the way back.
+        // The round trip is longer because of a queue on the way back.
         (1.5, Some(0), false),
         (1.1, None, false),
         (1.3, None, true),

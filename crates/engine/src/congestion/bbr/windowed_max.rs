@@ -1,4 +1,4 @@
-//! Largest value of the last rounds.
+//! Maximum of the last rounds.
 
 use std::collections::VecDeque;
 
@@ -11,7 +11,7 @@ pub(in super::super) struct WindowedMax {
 }
 
 impl WindowedMax {
-    /// Adds `value` of `round`, and forgets rounds that are `length` or more rounds older.
+    /// Adds `value` of `round`, and drops values that are `length` or more rounds older.
     pub fn update(&mut self, round: u64, value: u64, length: u64) -> u64 {
         while self.samples.back().is_some_and(|(_, last)| *last <= value) {
             self.samples.pop_back();
@@ -25,7 +25,7 @@ impl WindowedMax {
         self.get()
     }
 
-    /// The maximum; 0 without samples.
+    /// The maximum, 0 without samples.
     pub fn get(&self) -> u64 {
         self.samples.front().map_or(0, |(_, value)| *value)
     }

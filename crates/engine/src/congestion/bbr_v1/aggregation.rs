@@ -1,4 +1,4 @@
-//! How much more than expected is acknowledged at once (`bbr_update_ack_aggregation`).
+//! Data acknowledged in excess of the estimated bandwidth (`bbr_update_ack_aggregation`).
 
 use ropewalk_base::{Duration, Time};
 
@@ -6,10 +6,10 @@ use super::super::bbr::model::product;
 
 /// Rounds after which one of the two maxima is given up (`bbr_extra_acked_win_rtts`).
 const ROUNDS: u32 = 5;
-/// Longest time whose data the window may hold in addition (`bbr_extra_acked_max_us`).
+/// Maximum time whose data the window may hold in addition (`bbr_extra_acked_max_us`).
 const MOST: Duration = Duration::from_millis(100);
 
-/// Largest amount of acknowledged data beyond what the rate explains, over the last five to ten rounds.
+/// Maximum acknowledged data in excess of the rate, over the last five to ten rounds.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Aggregation {
     since: Time,
@@ -21,7 +21,7 @@ pub(super) struct Aggregation {
 }
 
 impl Aggregation {
-    /// Begins to count again: nothing was in flight.
+    /// Restarts the count, because nothing was in flight.
     pub const fn restart(&mut self, now: Time) {
         self.since = now;
         self.acked = 0;
@@ -58,7 +58,7 @@ mod tests {
     #[test]
     fn an_acknowledgement_of_much_data_counts_for_five_to_ten_rounds() {
         let mut aggregation = Aggregation::default();
-        // A byte per microsecond; 30 kB are acknowledged at once.
+        // A byte per microsecond; 30 kB are acknowledged in one burst.
         let (rate, window) = (8_000_000, 1 << 20);
         aggregation.on_ack(Time::from_millis(10), 30_000, true, rate, window);
         assert_eq!(aggregation.extra(rate), 30_000);

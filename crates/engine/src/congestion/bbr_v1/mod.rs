@@ -1,4 +1,4 @@
-//! BBR version 1 as the Linux kernel has it (net/ipv4/tcp_bbr.c, 6.18).
+//! BBR version 1 as in the Linux kernel (net/ipv4/tcp_bbr.c, 6.18).
 //!
 //! ```text
 //!   Startup --> Drain --> ProbeBW: 5/4, 3/4, 1, 1, 1, 1, 1, 1 times the rate, a least round trip each
@@ -7,11 +7,13 @@
 //!    least round trip      ProbeRTT
 //! ```
 //!
-//! The rate is the largest delivery rate of ten rounds, and the window is twice the rate times the least round trip.
-//! Losses do not lower the rate. The kernel counts in packets; here a packet is the unit of the window.
+//! The rate is the maximum delivery rate of ten rounds, and the window is twice the rate times the
+//! minimum round trip. Losses do not lower the rate. The kernel counts in packets; here a packet is the
+//! unit of the window.
 //!
-//! Differences from the kernel: losses count at the next acknowledgement, because they are detected after it was
-//! processed; timers have no granularity; a path that returns from failure starts again from one packet.
+//! Differences from the kernel: losses count at the next acknowledgement, because they are detected after
+//! it was processed; timers have no granularity; a path that returns from failure starts again from one
+//! packet.
 
 mod aggregation;
 mod modes;
@@ -35,7 +37,7 @@ use crate::path::Pace;
 
 /// `bbr_pacing_margin_percent`, as the factor that remains.
 const PACING_MARGIN: f64 = 0.99;
-/// `bbr_bw_rtts`: rounds over which the largest rate counts.
+/// `bbr_bw_rtts`: rounds over which the maximum rate counts.
 const BW_ROUNDS: u64 = 10;
 
 /// BBR version 1 of one path.
@@ -59,20 +61,20 @@ pub struct BbrV1 {
     /// Bytes lost since the last acknowledgement, and acknowledged by it.
     losses: u64,
     acked: u64,
-    /// Packets that are sent before this was delivered are limited by the application (`app_limited`).
+    /// Packets sent before this was delivered are application-limited (`app_limited`).
     app_limited_until: u64,
     sent: SentLog,
     rounds: Rounds,
     max_bw: WindowedMax,
     min_rtt: Option<Duration>,
-    /// When the least round trip was measured last.
+    /// When the minimum round trip was last measured.
     min_rtt_at: Time,
     full_bw: u64,
     full_bw_count: u32,
     full_bw_reached: bool,
     policer: Policer,
     aggregation: Aggregation,
-    /// Whether nothing was in flight, and nothing was acknowledged since.
+    /// Whether nothing was in flight, and nothing has been acknowledged since.
     idle_restart: bool,
     has_paced_by_srtt: bool,
     /// When the pacing rate permits the next packet (`tcp_wstamp_ns`).
@@ -133,12 +135,12 @@ impl BbrV1 {
         }
     }
 
-    /// `bbr_max_bw`: the largest delivery rate of the last ten rounds.
+    /// `bbr_max_bw`: the maximum delivery rate of the last ten rounds.
     pub fn max_bw(&self) -> Rate {
         Rate::from_bps(self.max_bw.get())
     }
 
-    /// The least round trip of the last ten seconds; none before the first sample.
+    /// The minimum round trip of the last ten seconds, `None` before the first sample.
     pub const fn min_rtt(&self) -> Option<Duration> {
         self.min_rtt
     }
@@ -193,7 +195,7 @@ impl BbrV1 {
     fn set_pacing_rate(&mut self, gain: f64) {
         let rate = (gain * self.bw() as f64 * PACING_MARGIN) as u64;
         if self.full_bw_reached || rate > self.pacing_rate {
-            // The kernel permits a rate of 0 as well, and then does not pace.
+            // The kernel also permits a rate of 0, which disables pacing.
             self.pacing_rate = rate.max(1);
         }
     }
@@ -215,7 +217,7 @@ impl PathCongestion for BbrV1 {
         }
         let tx_in_flight = packet.in_flight_before + packet.bytes;
         self.in_flight = tx_in_flight;
-        // The packets of a quantum leave together, and the next ones when these have lasted.
+        // The packets of a quantum are sent together, and the next ones after the time that these take.
         let nanos = 8e9 / self.pacing_rate as f64;
         let lasts = |bytes: u64| Duration::from_nanos((bytes as f64 * nanos) as u64);
         let latest = now + lasts(self.quantum() * self.options.unit);
@@ -227,7 +229,7 @@ impl PathCongestion for BbrV1 {
         if let Some(srtt) = ack.srtt.filter(|_| !self.has_paced_by_srtt) {
             self.has_paced_by_srtt = true;
             self.init_pacing_rate(srtt);
-            // `bbr_init`: the least round trip includes that of the handshake.
+            // `bbr_init`: the minimum round trip includes that of the handshake.
             self.min_rtt = ack.least_rtt;
             self.min_rtt_at = now;
         }
@@ -258,7 +260,7 @@ impl PathCongestion for BbrV1 {
         self.in_flight = self.in_flight.saturating_sub(packet.bytes);
     }
 
-    /// Fast recovery begins: its first round sends a packet for each one delivered.
+    /// Fast recovery begins: in its first round, one packet is sent for each delivered packet.
     fn on_loss(&mut self, _now: Time) {
         self.save_cwnd();
         self.recovery = Recovery::Conserving;
@@ -326,7 +328,8 @@ impl PathCongestion for BbrV1 {
         self.ssthresh
     }
 
-    /// The kernel sends `quantum` packets and then waits as long as they last. The pacer waits for half of the burst.
+    /// The kernel sends `quantum` packets and then waits for the time that they take. The pacer waits for
+    /// half of the burst.
     fn pace(&self) -> Option<Pace> {
         let burst = 2 * self.quantum() * self.options.unit;
         Some(Pace { rate: Rate::from_bps(self.pacing_rate), burst })

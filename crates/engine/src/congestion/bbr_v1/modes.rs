@@ -5,7 +5,7 @@ use ropewalk_base::{Duration, Time};
 use super::window::LEAST_WINDOW;
 use super::{BbrV1, RateSample};
 
-/// `bbr_high_gain`: 2/ln 2, the least gain that doubles the rate each round.
+/// `bbr_high_gain`: 2/ln 2, the minimum gain that doubles the rate each round.
 pub(super) const HIGH_GAIN: f64 = 739.0 / 256.0;
 /// `bbr_drain_gain`.
 const DRAIN_GAIN: f64 = 88.0 / 256.0;
@@ -13,7 +13,8 @@ const DRAIN_GAIN: f64 = 88.0 / 256.0;
 const CWND_GAIN: f64 = 2.0;
 /// `bbr_pacing_gain`: the phases of ProbeBW.
 const CYCLE: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
-/// `bbr_cycle_rand`: number of phases among which the first one is chosen. The second one is none of them.
+/// `bbr_cycle_rand`: number of phases among which the first one is chosen. The second phase is never
+/// chosen.
 const FIRST_PHASES: u64 = 7;
 /// `bbr_min_rtt_win_sec`.
 const MIN_RTT_LASTS: Duration = Duration::from_secs(10);
@@ -33,22 +34,22 @@ pub enum BbrV1State {
     Drain,
     /// Probes for more bandwidth once in eight phases.
     ProbeBw,
-    /// Reduces the data in flight to measure the least round trip.
+    /// Reduces the data in flight to measure the minimum round trip.
     ProbeRtt,
 }
 
-/// What is known only in one state.
+/// Data that exists only in one state.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Mode {
     Startup,
     Drain,
     ProbeBw {
-        /// Place in [`CYCLE`].
+        /// Index in [`CYCLE`].
         phase: usize,
         since: Time,
     },
     ProbeRtt {
-        /// When it ends at the earliest; none before the data in flight is small enough.
+        /// Earliest end, `None` before the data in flight is small enough.
         done: Option<Time>,
         /// Whether a round has passed since.
         round_done: bool,
@@ -133,7 +134,7 @@ impl BbrV1 {
             self.mode = Mode::ProbeRtt { done: None, round_done: false };
         }
         if let Mode::ProbeRtt { done, round_done } = self.mode {
-            // The rate of this time is not that of the path.
+            // The delivery rate during the probe is not the rate of the path.
             self.app_limited_until = (self.delivered + self.in_flight).max(1);
             if done.is_some() {
                 let round_done = round_done || self.rounds.start;

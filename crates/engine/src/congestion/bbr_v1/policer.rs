@@ -1,16 +1,17 @@
-//! Detection of a policer: a token bucket at the bottleneck, which drops what exceeds its rate.
+//! Detection of a policer: a token bucket at the bottleneck, which drops traffic above its rate.
 
 use ropewalk_base::Time;
 
-/// Least number of rounds of a measurement (`bbr_lt_intvl_min_rtts`).
+/// Minimum number of rounds of a measurement (`bbr_lt_intvl_min_rtts`).
 const LEAST_ROUNDS: u32 = 4;
 /// Rounds after which a measurement without enough losses is given up.
 const MOST_ROUNDS: u32 = 4 * LEAST_ROUNDS;
 /// Lost bytes per 256 delivered bytes from which a measurement shows a policer (`bbr_lt_loss_thresh`).
 const LOSS_PER_256: u64 = 50;
-/// Part of the rate by which two measurements of the same policer differ at most (`bbr_lt_bw_ratio`).
+/// Divisor of the rate: maximum difference between two measurements of the same policer
+/// (`bbr_lt_bw_ratio`).
 const RATIO: u64 = 8;
-/// Difference between two measurements of the same policer that is permitted in any case, bits per second
+/// Difference between two measurements of the same policer that is always permitted, bits per second
 /// (`bbr_lt_bw_diff`).
 const DIFFERENCE: u64 = 4000;
 /// Rounds for which the rate of a policer is used (`bbr_lt_bw_max_rtts`).
@@ -30,16 +31,16 @@ pub(super) struct Totals {
     pub round_start: bool,
 }
 
-/// The long-term rate under a policer (`bbr_lt_bw_sampling`): if two measurements in sequence, each with a loss of
-/// a fifth and between losses, have the same rate, that rate is used.
+/// The long-term rate under a policer (`bbr_lt_bw_sampling`): if two successive measurements, each
+/// between losses and with a loss of a fifth, have the same rate, that rate is used.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Policer {
-    /// Rate of the last measurement, bits per second; 0 if there is none.
+    /// Rate of the last measurement, bits per second, or 0.
     rate: u64,
     in_use: bool,
-    /// Whether a measurement is under way.
+    /// Whether a measurement is in progress.
     samples: bool,
-    /// Rounds of the measurement, or since the rate is used.
+    /// Rounds of the measurement, or since the rate has been used.
     rounds: u32,
     /// Totals when the measurement began.
     since: Time,
@@ -65,7 +66,7 @@ impl Policer {
         self.in_use.then_some(self.rate)
     }
 
-    /// Begins again without a rate.
+    /// Restarts without a rate.
     pub const fn reset(&mut self) {
         *self = Self::new();
     }
@@ -77,8 +78,8 @@ impl Policer {
         self.rounds = 0;
     }
 
-    /// Processes an acknowledgement. `probes`: the algorithm is in its cycle of probes. Returns whether the rate is no
-    /// longer used, so that the cycle begins again.
+    /// Processes an acknowledgement. `probes`: whether the algorithm is in its cycle of probes. Returns
+    /// whether the rate is no longer used, so that the cycle restarts.
     pub fn on_ack(&mut self, at: &Totals, probes: bool) -> bool {
         if self.in_use {
             self.rounds += u32::from(probes && at.round_start);

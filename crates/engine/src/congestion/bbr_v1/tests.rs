@@ -1,4 +1,4 @@
-//! Version 1 over a simulated bottleneck: each rule of the kernel that shows in rates, queues and states.
+//! Version 1 over a simulated bottleneck: each rule of the kernel that affects rates, queues and states.
 
 use ropewalk_base::{Duration, Rate, Seed, Time};
 
@@ -28,8 +28,8 @@ fn startup_ends_after_three_rounds_without_growth_and_drain_when_the_queue_is_go
     assert!(path.control.min_rtt().unwrap() < Duration::from_millis(41));
 }
 
-/// The drain of a cycle ends after a round trip, whether or not the queue is empty. So some queue remains, up to what the
-/// window permits.
+/// The drain of a cycle ends after a round trip, whether or not the queue is empty. So some queue
+/// remains, up to the limit of the window.
 #[test]
 fn a_bulk_flow_uses_the_path_and_its_queue_is_at_most_a_bandwidth_delay_product_and_the_quanta() {
     for (mbps, rtt, least) in [(10, 20, 0.95), (50, 40, 0.95), (100, 100, 0.94)] {
@@ -62,7 +62,7 @@ fn the_window_is_twice_the_bandwidth_delay_product_and_three_quanta_an_even_numb
 fn probe_rtt_comes_ten_seconds_after_the_last_least_round_trip_with_four_packets() {
     let mut path = over(20, 50, 2.0);
     path.run_until(seconds(2));
-    // Another route: the least round trip is never measured again.
+    // Another route: the former minimum round trip is never measured again.
     path.rtt = Duration::from_millis(60);
     let measured_at = path.control.min_rtt_at;
     path.run_until(measured_at + Duration::from_secs(10));
@@ -125,7 +125,7 @@ fn a_shallow_queue_loses_much_because_losses_do_not_lower_the_rate() {
     assert!(shallow > 0.005 && shallow < 0.1 && deep == 0.0, "{shallow} {deep}");
 }
 
-/// An acknowledgement of a packet; `in_flight` bytes are left in flight.
+/// An acknowledgement of a packet; `in_flight` bytes remain in flight.
 fn ack(delivered: u64, in_flight: u64, in_recovery: bool) -> AckSample {
     let rtt = Some(Duration::from_millis(100));
     AckSample {
@@ -163,7 +163,7 @@ fn the_first_round_of_recovery_conserves_packets_and_its_end_restores_the_window
     assert_eq!(bbr.window(), 36 * PACKET, "35 in flight and one for the acknowledged packet");
     bbr.on_ack(at(302), &ack(301, 35 * PACKET, true));
     assert_eq!(bbr.window(), 36 * PACKET);
-    // The next round grows by what is acknowledged.
+    // The window grows by the acknowledged bytes in the next round.
     for number in 0..60 {
         bbr.on_ack(at(303 + number), &ack(302 + number, 36 * PACKET, true));
     }
@@ -213,7 +213,7 @@ fn a_rate_that_grows_fivefold_is_found_and_one_that_falls_is_followed() {
     path.run_until(seconds(8));
     path.rate = Rate::from_bps(50_000_000);
     path.queue *= 5;
-    // A probe each eight round trips raises the rate by a quarter at most.
+    // A probe every eight round trips raises the rate by at most a quarter.
     path.run_until(seconds(14));
     let goodput = path.run_until(seconds(18));
     assert!(goodput > 45.0, "{goodput}");

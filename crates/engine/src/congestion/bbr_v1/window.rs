@@ -1,4 +1,4 @@
-//! How much data may be in flight, also in recovery.
+//! Limits of the data in flight, also in recovery.
 
 use ropewalk_base::Time;
 
@@ -13,18 +13,18 @@ pub(super) const LEAST_WINDOW: u64 = 4;
 const TWO_PACKETS_RATE: u64 = 1_200_000;
 /// Part of a second whose data is sent together (`sk_pacing_shift`).
 const QUANTUM_PER_SECOND: u64 = 1 << 10;
-/// Most packets sent together.
+/// Maximum number of packets sent together.
 const MOST_QUANTUM: u64 = 127;
-/// Most bytes sent together (`GSO_MAX_SIZE`).
+/// Maximum number of bytes sent together (`GSO_MAX_SIZE`).
 const MOST_QUANTUM_BYTES: u64 = 64 * 1024;
-/// Packets in flight that the window has as long as no round trip is known (`TCP_INIT_CWND`).
+/// Window in packets until the first round-trip sample (`TCP_INIT_CWND`).
 const INITIAL_WINDOW: u64 = 10;
 
-/// The recovery that the path is in.
+/// The current recovery.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Recovery {
     None,
-    /// The first round: a packet is sent for each one delivered.
+    /// The first round: one packet is sent for each delivered packet.
     Conserving,
     /// Later rounds.
     Growing,
@@ -42,7 +42,7 @@ impl BbrV1 {
         (bits / (8 * self.options.unit) as f64).ceil() as u64
     }
 
-    /// `bbr_tso_segs_goal`: packets that are sent together.
+    /// `bbr_tso_segs_goal`: number of packets sent together.
     pub(super) fn quantum(&self) -> u64 {
         let bytes = (self.pacing_rate / 8 / QUANTUM_PER_SECOND).min(MOST_QUANTUM_BYTES);
         let least = if self.pacing_rate < TWO_PACKETS_RATE { 1 } else { 2 };

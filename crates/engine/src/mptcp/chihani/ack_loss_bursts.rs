@@ -9,7 +9,7 @@ use super::{AckBurstLoss, Quirks};
 pub struct AckLossBursts {
     /// Probability, per subflow, that an acknowledgement begins a burst.
     chances: Vec<f64>,
-    /// Acknowledgements counted since the burst began; none outside of a burst.
+    /// Acknowledgements counted since the burst began, `None` outside a burst.
     counted: Vec<Option<u64>>,
     rng: Rng,
 }
@@ -26,10 +26,10 @@ impl AckLossBursts {
 
     /// Whether the acknowledgement that arrived on `path` is discarded.
     ///
-    /// `window` is the congestion window in segments, with its fraction. The acknowledgement that begins a
-    /// burst is processed. The following ones are discarded while their count is below the window. A window
-    /// of 10.5 has ten segments in flight, and the burst takes the acknowledgements of all ten: no later one
-    /// repairs the loss, and the timer expires. A window of exactly ten loses nine.
+    /// `window` is the congestion window in segments, with its fraction. The acknowledgement that begins
+    /// a burst is processed. The following ones are discarded while their count is below the window. A
+    /// window of 10.5 has ten segments in flight, and the burst discards the acknowledgements of all ten:
+    /// no later one repairs the loss, and the timer expires. A window of exactly ten loses nine.
     pub fn throws_away(&mut self, path: PathId, window: f64) -> bool {
         let chance = self.chances[path.index()];
         if chance <= 0.0 {

@@ -1,7 +1,8 @@
-//! How the sender reacts to duplicate acknowledgements.
+//! The sender's reaction to duplicate acknowledgements.
 //!
-//! They are counted per segment and never reset. The third one causes a single retransmission of the segment;
-//! after that only the timer does. The variants of the recovery algorithms differ in what they count.
+//! Duplicates are counted per segment and never reset. The third one causes a single retransmission of
+//! the segment; further retransmissions are caused only by the timer. The variants of the recovery
+//! algorithms differ in what they count.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +29,7 @@ pub enum Verdict {
     Lost(PathId),
     /// The last reduction of that subflow is undone.
     Restore(PathId),
-    /// That subflow enters slow start, up to the largest window from which it was reduced.
+    /// That subflow enters slow start, up to the maximum window from which it was reduced.
     Regrow(PathId),
 }
 
@@ -39,7 +40,7 @@ struct Lane {
     charged: (u64, u32),
     /// The retransmitted piece, and the time of its first retransmission, ms.
     again: Option<(u64, u64)>,
-    /// The largest window from which it was reduced, segments, since it last grew back to that.
+    /// The maximum window from which it was reduced, segments, since it last grew back to that window.
     saved: f64,
     /// Whether the subflow is in slow start up to that window.
     regrows: bool,
@@ -94,13 +95,13 @@ impl DupAckTracker {
         if lane.again.is_none_or(|(piece, _)| piece != front.piece) {
             lane.again = Some((front.piece, now_ms));
         }
-        // Reports count from the arrival of the first copy.
+        // Reports are counted from the arrival of the first copy.
         let reported = u32::from(self.reported.contains(front.dsn));
         self.again.entry(front.dsn).or_insert(reported);
     }
 
-    /// Takes the reported blocks: the segment that caused the acknowledgement, and the lowest out-of-order
-    /// run.
+    /// Processes the reported blocks: the segment that caused the acknowledgement, and the lowest
+    /// out-of-order run.
     pub fn on_blocks(&mut self, blocks: &Sacks) {
         for block in blocks.iter().filter(|block| block.0 < block.1) {
             self.reported.insert_range(block.0..block.1);

@@ -21,8 +21,8 @@ pub(super) use reorder_buffer::DataReorderBuffer;
 pub struct Quirks {
     /// Whether acknowledgements begin bursts that the sender discards (never). A deliberate defect.
     pub ack_burst_loss: AckBurstLoss,
-    /// Whether data waits until all subflows are open (false). The programs that come with the model start to
-    /// write one second after the connection is established.
+    /// Whether data waits until all subflows are open (false). The programs that accompany the model
+    /// start to write one second after the connection is established.
     pub data_waits: bool,
 }
 
@@ -63,9 +63,9 @@ impl Model {
     }
 }
 
-/// Timeout state of the model's F-RTO. It never detects a spurious timeout, because the test that would lets
-/// no acknowledgement pass. Only its last step has an effect: duplicate acknowledgements open the windows of
-/// all subflows as other acknowledgements do.
+/// Timeout state of the model's F-RTO. It never detects a spurious timeout, because its test does not let
+/// any acknowledgement pass. Only its last step has an effect: duplicate acknowledgements open the
+/// windows of all subflows like other acknowledgements.
 #[derive(Clone, Debug)]
 pub(super) struct Timeouts {
     /// Whether the timer of each subflow has ever expired.
@@ -79,7 +79,8 @@ impl Timeouts {
         Self { expired: vec![false; subflows], opens: false }
     }
 
-    /// Records that the timer of `path` expired: duplicates open no window until [`Timeouts::on_ack`].
+    /// Records that the timer of `path` expired: duplicates do not open windows until
+    /// [`Timeouts::on_ack`].
     pub fn on_timeout(&mut self, path: PathId) {
         self.expired[path.index()] = true;
         self.opens = false;

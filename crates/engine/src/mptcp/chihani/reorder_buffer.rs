@@ -12,8 +12,8 @@ struct Held {
     seq_end: u64,
 }
 
-/// All held segments. Data that is in order at data level is also in order on its subflow, because a subflow
-/// carries data in ascending order. The model checks both nevertheless.
+/// All held segments. Data that is in order at data level is also in order on its subflow, because a
+/// subflow carries data in ascending order. The model nevertheless checks both.
 #[derive(Clone, Debug, Default)]
 pub struct DataReorderBuffer {
     held: BTreeMap<u64, Held>,
@@ -21,8 +21,8 @@ pub struct DataReorderBuffer {
 }
 
 impl DataReorderBuffer {
-    /// Holds a segment with the data from `dsn` to before `dsn_end`, which ends before `seq_end` on `path`.
-    /// Returns false if it is held already.
+    /// Holds a segment with the data from `dsn` to before `dsn_end`, which ends before `seq_end` on
+    /// `path`. Returns false if it is already held.
     pub fn hold(&mut self, dsn: u64, dsn_end: u64, path: PathId, seq_end: u64) -> bool {
         self.runs.insert_range(dsn..dsn_end);
         self.held.insert(dsn, Held { path, seq_end }).is_none()

@@ -1,9 +1,9 @@
 //! Detection of spurious retransmissions by duplicate reports (reported as in RFC 2883, response as in RFC
 //! 3708).
 //!
-//! A receiver reports data that arrives twice. If every retransmission since a reduction was reported as a
-//! duplicate, nothing was lost, and the reduction is undone. The decision comes a round trip after the
-//! retransmission, and a lost report prevents it.
+//! A receiver reports data that arrives twice. If every retransmission since a reduction was reported as
+//! a duplicate, no data was lost, and the reduction is undone. The decision is made a round trip after
+//! the retransmission, and a lost report prevents it.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +11,10 @@ use ropewalk_base::Time;
 
 use super::{Report, SpuriousRule};
 
-/// Retransmissions since the last reduction that were not reported as duplicates.
+/// Retransmissions since the last reduction that have not been reported as duplicates.
 #[derive(Clone, Debug, Default)]
 pub struct DSack {
-    /// For each first sequence number, the copies that were not reported yet.
+    /// For each first sequence number, the number of copies that have not been reported yet.
     copies: BTreeMap<u64, u32>,
     armed: bool,
 }
@@ -33,9 +33,9 @@ impl DSack {
         }
     }
 
-    /// Processes a duplicate report for the sequence numbers from `block.0` to before `block.1`; `pending`
-    /// tells whether more retransmissions are waiting. Returns true if all retransmissions were spurious (RFC
-    /// 3708, 3).
+    /// Processes a duplicate report for the sequence numbers from `block.0` to before `block.1`.
+    /// `pending`: whether more retransmissions are waiting. Returns true if all retransmissions were
+    /// spurious (RFC 3708, 3).
     pub fn on_duplicate(&mut self, block: (u64, u64), pending: bool) -> bool {
         if block.0 >= block.1 {
             return false;
@@ -46,7 +46,7 @@ impl DSack {
             *copies -= 1;
         }
         self.copies.retain(|_, copies| *copies > 0);
-        // A duplicate of data that was sent once was made by the network, and proves nothing.
+        // A duplicate of data that was sent once was created by the network, and proves nothing.
         let all = found && self.copies.is_empty() && !pending;
         self.armed &= !all;
         all

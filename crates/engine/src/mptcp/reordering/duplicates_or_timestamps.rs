@@ -1,4 +1,5 @@
-//! Duplicate reports and timestamps, whichever comes first: common in stacks with loss detection by time.
+//! Duplicate reports and timestamps, whichever arrives first: common in stacks with loss detection by
+//! time.
 
 use ropewalk_base::Time;
 

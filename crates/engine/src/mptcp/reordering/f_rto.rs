@@ -1,8 +1,8 @@
 //! Detection of spurious timeouts: F-RTO with selective acknowledgements (RFC 5682, 3.1).
 //!
 //! After a timeout only the oldest segment is retransmitted. If its acknowledgement advances, new data is
-//! sent next instead of the data given up. If then data is acknowledged that was not retransmitted, the
-//! original was in flight all the time and the timeout was spurious. F-RTO does not detect spurious fast
+//! sent next instead of the data given up. If data is then acknowledged that was not retransmitted, the
+//! original was still in flight and the timeout was spurious. F-RTO does not detect spurious fast
 //! retransmits.
 
 use ropewalk_base::Time;
@@ -14,7 +14,7 @@ use super::{Report, SpuriousRule};
 enum Step {
     #[default]
     Idle,
-    /// Step 1: the oldest segment is to be retransmitted.
+    /// Step 1: the oldest segment must be retransmitted.
     Expired,
     /// Step 2: it was sent, and its acknowledgement is awaited.
     Awaited,
@@ -53,9 +53,9 @@ impl FRto {
         };
     }
 
-    /// Processes an acknowledgement: `advanced` tells whether it advanced, `una` is the new oldest
-    /// unacknowledged number, and `late` tells whether it covers data that was given up but not
-    /// retransmitted. Returns true if the timeout was spurious.
+    /// Processes an acknowledgement. `advanced`: whether it advanced. `una`: the new oldest
+    /// unacknowledged number. `late`: whether it covers data that was given up but not retransmitted.
+    /// Returns true if the timeout was spurious.
     pub fn on_ack(&mut self, advanced: bool, una: u64, late: bool) -> bool {
         match self.step {
             Step::Idle | Step::Expired => {}
@@ -76,7 +76,7 @@ impl FRto {
         matches!(self.step, Step::Awaited | Step::Probing)
     }
 
-    /// There is no new data for the test: continue with conventional recovery.
+    /// No new data is available for the test: continue with conventional recovery.
     pub const fn on_nothing_new(&mut self) {
         self.step = Step::Idle;
     }

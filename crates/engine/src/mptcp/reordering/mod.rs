@@ -1,4 +1,4 @@
-//! How a TCP sender detects that it mistook reordering for loss, and undoes a needless reduction.
+//! Detection of reordering that a TCP sender mistook for loss, to undo unnecessary reductions.
 
 mod d_sack;
 mod duplicates_or_timestamps;

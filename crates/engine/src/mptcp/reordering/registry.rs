@@ -1,6 +1,7 @@
-//! The registry of ways to avoid mistaking reordering for loss: one row each.
+//! The registry of methods against mistaking reordering for loss: one row each.
 //!
-//! A row yields the variant of [`Reordering`], its name, and the rule that detects what was mistaken.
+//! A row yields the variant of [`Reordering`], its name, and the rule that detects spurious
+//! retransmissions.
 
 use ropewalk_base::Time;
 
@@ -21,7 +22,7 @@ macro_rules! recoveries {
         }
 
         impl Reordering {
-            /// All of them.
+            /// All methods.
             pub const ALL: &'static [Self] = &[$(Self::$variant),+];
 
             /// Its name in scenarios.
@@ -29,7 +30,7 @@ macro_rules! recoveries {
                 match self { $(Self::$variant => $name,)+ }
             }
 
-            /// The rule of a sender that has sent nothing.
+            /// The rule of an unused sender.
             pub(in crate::mptcp) fn detector(self) -> SpuriousDetector {
                 match self {
                     $(Self::$variant => SpuriousDetector::$variant($rule::default()),)+
@@ -81,8 +82,8 @@ macro_rules! recoveries {
 }
 
 recoveries! {
-    /// Not at all: three duplicate acknowledgements, or as many selective ones, count as a loss (RFC 6582,
-    /// RFC 6675).
+    /// No detection: three duplicate acknowledgements, or three later selective ones, count as a loss
+    /// (RFC 6582, RFC 6675).
     None = "none", NoRule;
     /// The same, and a reduction is undone once all retransmissions are reported as duplicates (RFC 3708).
     /// Needs selective acknowledgements.
@@ -100,7 +101,7 @@ recoveries! {
     RackTlp = "rack-tlp", DuplicatesOrTimestamps;
 }
 
-/// The way of stacks in use.
+/// The method of current stacks.
 impl Default for Reordering {
     fn default() -> Self {
         Self::RackTlp
@@ -115,7 +116,7 @@ impl Default for SpuriousDetector {
 }
 
 impl Reordering {
-    /// The one with this name.
+    /// The method with this name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|known| known.name() == name)
     }

@@ -1,4 +1,4 @@
-//! What a rule that detects spurious retransmissions learns and answers.
+//! The interface of a rule that detects spurious retransmissions.
 
 use ropewalk_base::{Duration, Time};
 
@@ -35,7 +35,7 @@ pub trait SpuriousRule {
     /// Records a reduction of the window because of miss indications.
     fn on_reduction(&mut self, now: Time);
 
-    /// Records a timeout; `una` is the oldest unacknowledged number, `next` the first one not sent yet.
+    /// Records a timeout. `una`: the oldest unacknowledged number. `next`: the first one not sent yet.
     fn on_timeout(&mut self, now: Time, _una: u64, _next: u64) {
         self.on_reduction(now);
     }
@@ -43,7 +43,7 @@ pub trait SpuriousRule {
     /// Records a retransmission of the data that begins at `seq`.
     fn on_retransmission(&mut self, _now: Time, _seq: u64) {}
 
-    /// Processes an acknowledgement. Returns true if the last reduction is to be undone.
+    /// Processes an acknowledgement. Returns true if the last reduction must be undone.
     fn on_ack(&mut self, now: Time, report: &Report) -> bool;
 
     /// Whether window and timeout stay unchanged despite apparent losses.
@@ -51,16 +51,16 @@ pub trait SpuriousRule {
         false
     }
 
-    /// Whether data that was given up must wait, and new data is sent.
+    /// Whether data that was given up must wait while new data is sent.
     fn holds_back(&self) -> bool {
         false
     }
 
-    /// There is no new data to send instead.
+    /// No new data is available to send instead.
     fn on_nothing_new(&mut self) {}
 }
 
-/// No rule: every loss is taken for one.
+/// No rule: every apparent loss counts as a loss.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoRule;
 

@@ -1,11 +1,11 @@
 //! TCP-DOOR: detection of out-of-order, and response (Wang and Zhang, 2002).
 //!
-//! Each data segment carries a number that grows with every transmission, including retransmissions, and each
-//! acknowledgement carries the number of earlier acknowledgements of the same data. Either end can thus
-//! detect reordering reliably. The sender then (1) keeps window and timeout unchanged for the time T1, and
-//! (2) undoes a reduction of the window made within the time T2 before. The paper leaves T1 and T2 to the
-//! user. Here both are one smoothed round trip, the time after which acknowledged data was sent after the
-//! reordered data.
+//! Each data segment carries a number that increases with every transmission, including retransmissions,
+//! and each acknowledgement carries the number of earlier acknowledgements of the same data. Either end
+//! can thus detect reordering reliably. The sender then (1) keeps window and timeout unchanged for the
+//! time T1, and (2) undoes a reduction of the window made within the time T2 before. The paper leaves T1
+//! and T2 to the user. Here both are one smoothed round trip, after which acknowledged data was sent
+//! after the reordered data.
 
 use ropewalk_base::{Duration, Time};
 
@@ -27,9 +27,9 @@ impl TcpDoor {
         self.reduced_at = Some(now);
     }
 
-    /// Processes an acknowledgement of `ack`: its number and, if reported, the earlier acknowledgements of
-    /// that number. `disordered` tells whether the peer saw reordered data. Returns true if a reduction is to
-    /// be undone.
+    /// Processes an acknowledgement of `ack`: its number and, if reported, the number of earlier
+    /// acknowledgements of it. `disordered`: whether the peer saw reordered data. Returns true if a
+    /// reduction must be undone.
     pub fn on_ack(
         &mut self,
         now: Time,

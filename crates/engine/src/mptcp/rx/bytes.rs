@@ -62,7 +62,7 @@ impl ByteBuffer {
         self.held_bytes
     }
 
-    /// Bytes that wait here: held out of order, or not read yet.
+    /// Bytes in the buffer: held out of order, or not read yet.
     #[inline]
     pub const fn waiting(&self) -> u64 {
         self.held_bytes + self.ready_bytes
@@ -75,7 +75,7 @@ impl ByteBuffer {
         self.capacity.saturating_sub(self.ready_bytes)
     }
 
-    /// Takes data that begins at `dsn`. Only the new part is kept.
+    /// Stores data that begins at `dsn`. Only the new part is kept.
     pub fn insert(&mut self, now: Time, dsn: u64, payload: Payload, first_sent: Time) -> Arrival {
         let end = dsn + payload.len() as u64;
         if end <= self.next || payload.is_empty() {
@@ -113,8 +113,8 @@ impl ByteBuffer {
         Arrival::InOrder
     }
 
-    /// The part of a segment that is new, in one piece. For a peer that keeps its segment boundaries, that is
-    /// the whole segment or nothing.
+    /// The part of a segment that is new, in one piece. For a peer that keeps its segment boundaries,
+    /// that is the complete segment or nothing.
     fn new_part(&self, dsn: u64, payload: Payload) -> Option<(u64, Payload)> {
         let from = dsn.max(self.next);
         let start = from.max(self.held.end_before(from));
@@ -127,7 +127,7 @@ impl ByteBuffer {
             return Some((start, payload));
         }
         let mut part = payload.slice((start - dsn) as u32, (end - start) as u32);
-        // A few new bytes must not keep a long segment alive.
+        // A few new bytes must not keep a long segment in memory.
         part.own();
         Some((start, part))
     }
@@ -151,7 +151,7 @@ impl ByteBuffer {
         }
     }
 
-    /// Makes one payload of the joined short payloads.
+    /// Turns the joined short payloads into one payload.
     #[inline]
     fn finish_short(&mut self) {
         if !self.short.is_empty() {

@@ -12,38 +12,39 @@
 //!
 //! Three rules differ from a window that is the buffer less the unread data:
 //!
-//! - The buffer is charged with the memory of the packets, not with their payload, and the window is the part
-//!   of the free memory that payload takes (`scaling_ratio`).
-//! - Data out of order takes free space, although it lies within the window. The right edge therefore stays
-//!   where it is until the acknowledgement has advanced by more than what is held.
-//! - The window is computed for each acknowledgement on its subflow. The right edge of the connection is the
-//!   largest one that any subflow has announced.
+//! - The buffer is charged with the memory of the packets, not with their payload, and the window is the
+//!   part of the free memory that payload takes (`scaling_ratio`).
+//! - Data out of order takes free space, although it lies within the window. The right edge therefore
+//!   does not move until the acknowledgement has advanced by more than the held data.
+//! - The window is computed for each acknowledgement on its subflow. The right edge of the connection is
+//!   the maximum that any subflow has announced.
 
 use crate::payload::packet_memory;
 
-/// Part of the free memory that the window may take before a packet has shown more, of 256
+/// Part of the free memory, of 256, that the window may take before a packet has shown a larger part
 /// (`TCP_DEFAULT_SCALING_RATIO`).
 const DEFAULT_RATIO: u64 = 128;
-/// Largest window without scaling, bytes.
+/// Maximum window without scaling, bytes.
 const UNSCALED: u64 = 65_535;
-/// Largest segment that is assumed before the first arrives, bytes (`TCP_MSS_DEFAULT`).
+/// Assumed segment size before the first segment arrives, bytes (`TCP_MSS_DEFAULT`).
 const ASSUMED_SEGMENT: u64 = 536;
-/// Smallest segment whose arrival opens the window further, bytes (`tcp_event_data_recv`).
+/// Minimum segment whose arrival opens the window further, bytes (`tcp_event_data_recv`).
 const GROWTH_LEAST: u64 = 128;
-/// Segments whose arrival within a round trip is no reason for a larger buffer (`TCP_INIT_CWND`).
+/// Number of segments per round trip that do not require a larger buffer (`TCP_INIT_CWND`).
 const FIRST_WINDOW: u64 = 10;
 
 /// Size of the receive buffer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BufferSize {
-    /// What a program set by `SO_RCVBUF`, bytes. The kernel takes twice as much for its own overhead.
+    /// Value that a program set by `SO_RCVBUF`, bytes. The kernel takes twice as much for its own
+    /// overhead.
     Fixed(u64),
-    /// Grows with the data that arrives in a round trip (`tcp_rcv_space_adjust`): bytes of memory at first and
-    /// at most (`tcp_rmem`).
+    /// Grows with the data that arrives in a round trip (`tcp_rcv_space_adjust`): initial and maximum
+    /// bytes of memory (`tcp_rmem`).
     Growing {
-        /// At first.
+        /// Initial size.
         first: u64,
-        /// At most.
+        /// Maximum size.
         most: u64,
     },
 }
@@ -73,10 +74,10 @@ struct SubflowWindow {
     clamp: u64,
     /// Limit of the window that grows with each segment, bytes (`rcv_ssthresh`).
     threshold: u64,
-    /// The window announced last (`rcv_wnd`), and the acknowledgement that went with it (`rcv_wup`).
+    /// The window announced last (`rcv_wnd`), and the acknowledgement that announced it (`rcv_wup`).
     window: u64,
     announced_at: u64,
-    /// Largest segment so far, bytes (`rcv_mss`).
+    /// Maximum segment so far, bytes (`rcv_mss`).
     segment: u64,
 }
 
@@ -84,7 +85,7 @@ struct SubflowWindow {
 #[derive(Clone, Copy, Debug)]
 struct Demand {
     most: u64,
-    /// Largest amount read in a round trip, bytes.
+    /// Maximum amount read in a round trip, bytes.
     space: u64,
     /// Bytes read since `since_ns`.
     copied: u64,
@@ -118,12 +119,13 @@ pub struct Progress {
     pub next: u64,
     /// Next data sequence number in order.
     pub data_next: u64,
-    /// Bytes that wait in the connection's buffer, unread or out of order.
+    /// Bytes in the connection's buffer, unread or out of order.
     pub waiting: u64,
 }
 
 impl LinuxWindow {
-    /// For `subflows` subflows whose full segments have `full` bytes in packets of `packet` bytes.
+    /// Creates the state for `subflows` subflows whose full segments have `full` bytes in packets of
+    /// `packet` bytes.
     pub fn new(size: BufferSize, subflows: usize, full: u32, packet: u32) -> Self {
         let (full, packet) = (full as u64, packet as u64);
         let (buffer, demand) = match size {
@@ -134,7 +136,7 @@ impl LinuxWindow {
             }
         };
         let whole = scaled(buffer, DEFAULT_RATIO);
-        // tcp_select_initial_window: a growing buffer needs the scale of its largest size.
+        // tcp_select_initial_window: a growing buffer needs the scale of its maximum size.
         let largest = demand.map_or(whole, |demand| demand.most);
         let shift = largest.max(1).ilog2().saturating_sub(15).min(14);
         let first = (whole / full.max(1) * full).clamp(full.min(whole), UNSCALED);
@@ -165,7 +167,7 @@ impl LinuxWindow {
         self.subflows[subflow].open = true;
     }
 
-    /// Memory of `bytes` waiting bytes, which came in full segments.
+    /// Memory of `bytes` waiting bytes that arrived in full segments.
     fn memory(&self, bytes: u64) -> u64 {
         bytes.div_ceil(self.full.max(1)) * packet_memory(self.packet)
     }
@@ -174,8 +176,8 @@ impl LinuxWindow {
         scaled(self.buffer.saturating_sub(self.memory(waiting)), self.ratio)
     }
 
-    /// Records a segment of `bytes` bytes that arrived on a subflow. `in_order`: it was the next one there. Returns
-    /// whether the limit of the window grew, which is announced at once.
+    /// Records a segment of `bytes` bytes that arrived on a subflow. `in_order`: it was the next one
+    /// there. Returns whether the limit of the window grew, which must be announced immediately.
     pub fn on_segment(&mut self, subflow: usize, bytes: u64, in_order: bool) -> bool {
         if !in_order {
             return false;
@@ -227,14 +229,15 @@ impl LinuxWindow {
         window.window.min(UNSCALED << shift) >> shift << shift
     }
 
-    /// The smallest ratio of the open subflows, after the program has read (`mptcp_rcv_space_adjust`).
+    /// Updates the smallest ratio of the open subflows, after the program has read
+    /// (`mptcp_rcv_space_adjust`).
     pub fn on_read(&mut self) {
         let open = self.subflows.iter().filter(|subflow| subflow.open);
         self.ratio = open.map(|subflow| subflow.ratio).min().unwrap_or(DEFAULT_RATIO);
     }
 
-    /// Grows the buffer after `bytes` bytes were read. `round_trip_ns`: the longest round trip of the subflows, as
-    /// the receiver measures it.
+    /// Grows the buffer after `bytes` bytes were read. `round_trip_ns`: the maximum round trip of the
+    /// subflows, as measured by the receiver.
     pub fn on_copied(&mut self, now_ns: u64, bytes: u64, round_trip_ns: u64) {
         let Some(demand) = &mut self.demand else { return };
         demand.copied += bytes;
@@ -260,7 +263,7 @@ impl LinuxWindow {
         }
     }
 
-    /// Whether the window has opened so far that all subflows may announce it (`mptcp_cleanup_rbuf`).
+    /// Whether the window has opened enough for all subflows to announce it (`mptcp_cleanup_rbuf`).
     pub fn has_opened(&self, waiting: u64) -> bool {
         let free = self.free(waiting);
         free > 0 && free >= 2 * self.announced
@@ -301,7 +304,7 @@ impl SubflowWindow {
         if shift > 0 {
             return round_up(free, shift);
         }
-        // Whole segments, so that the window does not open in small steps.
+        // Full segments, so that the window does not open in small steps.
         if self.window + segment <= free || self.window > free {
             free / segment.max(1) * segment
         } else {
@@ -370,7 +373,7 @@ mod tests {
         // Ten segments in order and twenty held: a window of the free space would end before the edge.
         assert_eq!(windows.offer(0, at(50, 50, 20)), 28 * FULL);
         assert_eq!(windows.edge(), 78 * FULL);
-        // On the other subflow, which has received nothing since, its own edge counts.
+        // On the other subflow, which has received nothing since, its own edge applies.
         assert_eq!(windows.offer(1, at(20, 50, 0)), 38 * FULL);
         assert_eq!(windows.edge(), 88 * FULL);
     }

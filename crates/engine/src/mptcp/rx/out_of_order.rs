@@ -25,16 +25,16 @@ impl Held {
     }
 }
 
-/// Binary logarithm of the least slot size in bytes.
+/// Binary logarithm of the minimum slot size in bytes.
 const LEAST_SHIFT: u32 = 8;
-/// Most slots: with full packets they cover a window of 64 MB.
+/// Maximum number of slots: with full packets they cover a window of 64 MB.
 const SLOTS_LIMIT: u64 = 1 << 16;
 /// Empty slots that are kept allocated for the next out-of-order piece.
 const KEPT_SLOTS: usize = 4096;
 
-/// Pieces without overlaps. Nearly all segments have the same length, so a ring of slots that are slightly
-/// shorter has space for each of them without a search. Pieces whose slot is taken or does not exist go into
-/// a tree.
+/// Pieces without overlaps. Nearly all segments have the same length, so a ring of slots that are
+/// slightly shorter has space for each of them without a search. Pieces whose slot is occupied or does
+/// not exist are stored in a tree.
 #[derive(Clone, Debug, Default)]
 pub(super) struct OutOfOrderSegments {
     /// Each slot holds a piece that begins within its `1 << shift` bytes; the first slot starts at

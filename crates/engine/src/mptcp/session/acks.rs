@@ -12,7 +12,7 @@ use crate::congestion::{AckSample, CongestionControl, Delivery};
 use crate::path::explained_queueing;
 use crate::recovery::Flight;
 
-/// What one segment acknowledges on its subflow.
+/// The data that one segment acknowledges on its subflow.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct SubflowAckd {
     pub bytes: u64,
@@ -24,14 +24,14 @@ pub(super) struct SubflowAckd {
     newest: Option<(u64, Flight)>,
     /// The transmission of the first acknowledged segment that was sent once.
     oldest: Option<(u64, Flight)>,
-    /// The newest, without retransmissions so recent that their original transmission caused this
+    /// The newest, excluding retransmissions so recent that their original transmission caused this
     /// acknowledgement.
     witness: Option<(u64, Time)>,
     /// Lowest number of a first transmission that arrived.
     first_arrival: Option<u64>,
     /// Whether data that had been given up arrived before it was retransmitted.
     pub late: bool,
-    /// Bytes and pieces that arrived although they had been given up.
+    /// Bytes and pieces that arrived after they had been given up.
     late_bytes: u64,
 }
 
@@ -46,7 +46,7 @@ impl SubflowAckd {
         self.newest = self.oldest;
     }
 
-    /// When the newest transmission was sent; none for a retransmission (Karn; RFC 6298, 3).
+    /// When the newest transmission was sent, `None` for a retransmission (Karn; RFC 6298, 3).
     fn newest_left_at(&self) -> Option<Time> {
         self.newest.filter(|(_, flight)| !flight.again).map(|(_, flight)| flight.sent_at)
     }
@@ -129,14 +129,14 @@ impl Session {
         }
     }
 
-    /// Takes the end of the receive window as a data sequence number (exclusive). It never moves back (RFC
-    /// 9293, 3.8.6), because segments may be reordered.
+    /// Records the end of the receive window as a data sequence number (exclusive). It never moves back
+    /// (RFC 9293, 3.8.6), because segments may be reordered.
     pub(super) fn take_window(&mut self, edge: u64) {
         if edge <= self.sender.outstanding.edge {
             return;
         }
         self.sender.outstanding.edge = edge;
-        // A probe of the closed window was refused, so it is retransmitted at once.
+        // A probe of the closed window was refused, so it is retransmitted immediately.
         if let Some((path, piece, end)) =
             self.sender.outstanding.window_probe.filter(|(_, _, end)| *end <= edge)
         {
@@ -239,7 +239,7 @@ impl Session {
     }
 }
 
-/// Measures round trip and delivery rate, and updates the least delays. Returns the sample of the rate.
+/// Measures round trip and delivery rate, and updates the minimum delays. Returns the sample of the rate.
 fn measure(now: Time, subflow: &mut Subflow, ackd: &SubflowAckd) -> Option<Rate> {
     let (_, flight) = ackd.newest?;
     if let Some(round_trip) = ackd.round_trip(now) {
@@ -254,15 +254,15 @@ fn measure(now: Time, subflow: &mut Subflow, ackd: &SubflowAckd) -> Option<Rate>
     sample
 }
 
-/// Whether the acknowledgement was sent when a segment arrived. One that the delayed acknowledgement timer
-/// held back covers a single segment.
+/// Whether the acknowledgement was sent when a segment arrived. An acknowledgement that was held back by
+/// the delayed acknowledgement timer covers a single segment.
 fn covers_several(subflow: &Subflow, segment: &Segment) -> bool {
     let covers_first = |(_, piece): (u64, &SentSegment)| piece.end() < segment.ack;
     subflow.sent.front().is_some_and(covers_first) || !segment.sacks.is_empty()
 }
 
 impl DataSender {
-    /// Takes the acknowledgement number and the SACK blocks of a segment that arrived on `path`.
+    /// Processes the acknowledgement number and the SACK blocks of a segment that arrived on `path`.
     pub(super) fn take_subflow_ack(
         &mut self,
         now: Time,
@@ -327,7 +327,7 @@ fn end_flight(now: Time, subflow: &mut Subflow, number: u64, ackd: &mut SubflowA
     if !flight.again && ackd.first_arrival.is_none_or(|first| number < first) {
         ackd.first_arrival = Some(number);
     }
-    // A retransmission sent half a round trip ago or less did not cause this acknowledgement. An earlier
+    // A retransmission sent at most half a round trip ago did not cause this acknowledgement. An earlier
     // transmission did, and nothing sent between the two is late.
     let since = now.since(flight.sent_at);
     let caused = !flight.again || subflow.tx.rtt.srtt().is_none_or(|srtt| since > srtt / 2);

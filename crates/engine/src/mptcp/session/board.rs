@@ -1,4 +1,4 @@
-//! The session's data from the data-level acknowledgement on, divided into units of one segment each.
+//! The session's data after the data-level acknowledgement, divided into units of one segment each.
 
 use std::collections::VecDeque;
 
@@ -9,9 +9,9 @@ use crate::payload::Payload;
 /// State of a unit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MappingState {
-    /// Numbered, but passed over by a scheduler: a gap before later data.
+    /// Numbered, but skipped by a scheduler: a gap before later data.
     Hole,
-    /// Given to a subflow; the last of several, if there were more.
+    /// Assigned to a subflow; the last one, if there were several.
     Given {
         /// The subflow.
         to: PathId,
@@ -34,7 +34,7 @@ pub struct Mapping {
     pub payload: Payload,
     /// State of the unit.
     pub state: MappingState,
-    /// Number of subflows to which it was given.
+    /// Number of subflows to which it was assigned.
     pub given: u32,
     /// When it was first sent.
     pub first_sent: Time,
@@ -84,13 +84,13 @@ impl DataBoard {
         self.next - self.una
     }
 
-    /// Units that were passed over.
+    /// Units that were skipped.
     #[inline]
     pub const fn holes(&self) -> &RangeSet {
         &self.holes
     }
 
-    /// Units to be given to another subflow as well.
+    /// Units to be sent on another subflow as well.
     #[inline]
     pub const fn reinject(&self) -> &RangeSet {
         &self.reinject
@@ -118,15 +118,15 @@ impl DataBoard {
         self.units.get_mut(unit.checked_sub(self.first)? as usize)
     }
 
-    /// Numbers a unit that is passed over. It is a gap until it is given to a subflow.
+    /// Numbers a unit that is skipped. It is a gap until it is assigned to a subflow.
     pub fn pass_over(&mut self, payload: Payload) -> u64 {
         let number = self.push(payload);
         self.holes.insert(number);
         number
     }
 
-    /// Fills `unit` up to `limit` bytes with the beginning of the next unit, if both are gaps and the next one has more
-    /// than that.
+    /// Fills `unit` up to `limit` bytes with the beginning of the next unit, if both are gaps and the
+    /// next one is longer than the missing part.
     pub fn fill_from_next(&mut self, unit: u64, limit: u32) {
         let Some(at) = unit.checked_sub(self.first).map(|at| at as usize) else { return };
         let (Some(short), Some(next)) = (self.units.get(at), self.units.get(at + 1)) else {
@@ -146,7 +146,7 @@ impl DataBoard {
         next.payload = rest;
     }
 
-    /// Numbers a unit that is given to a subflow at once.
+    /// Numbers a unit that is assigned to a subflow immediately.
     #[inline]
     pub fn push(&mut self, payload: Payload) -> u64 {
         let number = self.first + self.units.len() as u64;
@@ -157,7 +157,7 @@ impl DataBoard {
         number
     }
 
-    /// Records that `unit` is given to `path`, as piece `piece` of its queue.
+    /// Records that `unit` is assigned to `path`, as piece `piece` of its queue.
     pub fn on_assigned_to(&mut self, now: Time, unit: u64, to: PathId, piece: u64) {
         if !self.holes.is_empty() {
             self.holes.remove(unit);
@@ -173,14 +173,14 @@ impl DataBoard {
         record.state = MappingState::Given { to, piece };
     }
 
-    /// Requests that `unit` is given to another subflow as well.
+    /// Requests that `unit` is also sent on another subflow.
     pub fn on_reinjection_requested(&mut self, unit: u64) {
         if self.get(unit).is_some_and(|record| matches!(record.state, MappingState::Given { .. })) {
             self.reinject.insert(unit);
         }
     }
 
-    /// Records that a subflow's acknowledgement covers `unit`. Returns true if that is new.
+    /// Records that a subflow's acknowledgement covers `unit`. Returns true if this was not known.
     #[inline]
     pub fn on_arrived(&mut self, unit: u64, by: PathId) -> bool {
         let Some(record) = self.get_mut(unit) else { return false };
@@ -209,7 +209,7 @@ impl DataBoard {
         Some(unit)
     }
 
-    /// Number of gaps, from the first, that end at most `room` bytes behind the acknowledgement.
+    /// Number of gaps, from the first, that end at most `room` bytes after the acknowledgement.
     pub fn holes_within(&self, room: u64) -> u64 {
         let Some(last) = self.holes.last() else { return 0 };
         let edge = self.una + room;

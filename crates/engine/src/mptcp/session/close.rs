@@ -7,7 +7,7 @@ use super::super::subflow::{Phase, Subflow};
 use super::{CloseReason, Event, Session, State};
 
 impl Session {
-    /// Sends what is queued, then signals the end of the data.
+    /// Sends the queued data, then signals the end of the data.
     pub fn close(&mut self) {
         self.control.ending.wanted = true;
         self.sender.outstanding.closing = true;
@@ -40,7 +40,7 @@ impl Session {
         self.push_event(Event::Ended(reason));
     }
 
-    /// The subflow for the end of the data: the fastest open one.
+    /// The subflow for the DATA_FIN: the fastest open one.
     pub(super) fn quickest(&self) -> Option<PathId> {
         let open = self.ids().filter(|path| self.sender.paths[path.index()].is_open());
         open.min_by_key(|path| {

@@ -71,7 +71,7 @@ impl Session {
                 self.sender.paths[path.index()].received.on_syn(stamp);
                 self.answer_syn(now, path, segment);
             }
-            // The ACK that completed our part of the handshake was lost, so it is sent once more.
+            // The ACK that completed our part of the handshake was lost, so it is sent again.
             Phase::Open | Phase::SynReceived(_) if segment.acks => self.confirm(now, path),
             _ => {}
         }

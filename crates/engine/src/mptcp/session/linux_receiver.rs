@@ -1,4 +1,4 @@
-//! Receiving as Linux does it: when acknowledgements are sent, and with which window.
+//! The receiver of Linux: when acknowledgements are sent, and with which window.
 
 use ropewalk_base::{Duration, PathId, Time};
 
@@ -7,11 +7,12 @@ use super::super::rx::{LinuxWindow, Progress};
 use super::super::segment::Segment;
 use super::Session;
 
-/// The windows of the receiver, and what it measures for their growth.
+/// The windows of the receiver, and the measurements for their growth.
 #[derive(Clone, Debug)]
 pub(super) struct LinuxReceiver {
     windows: LinuxWindow,
-    /// Smoothed round trip of each subflow as the receiver measures it, and the echo that gave the last sample.
+    /// Smoothed round trip of each subflow as measured by the receiver, and the echo that gave the last
+    /// sample.
     round_trips: Vec<(Option<Duration>, u64)>,
     /// When the last segment arrived.
     now: Time,
@@ -41,8 +42,8 @@ impl LinuxReceiver {
         self.windows.edge()
     }
 
-    /// Records a segment of `bytes` bytes. `echo`: our clock when we sent what it acknowledges; 0 if unknown. Returns
-    /// whether an acknowledgement is to announce a larger window.
+    /// Records a segment of `bytes` bytes. `echo`: our clock when we sent the data that it acknowledges;
+    /// 0 if unknown. Returns whether an acknowledgement must announce a larger window.
     pub fn on_segment(
         &mut self,
         now: Time,
@@ -65,8 +66,8 @@ impl LinuxReceiver {
 }
 
 impl Session {
-    /// What the window of a subflow depends on now. Data that is out of order on its subflow waits there, and is
-    /// not charged to the connection.
+    /// State that determines the window of a subflow now. Data that is out of order on its subflow waits
+    /// there, and is not charged to the connection.
     fn progress(&self, path: PathId) -> Progress {
         let early: u64 = match self.handshake.multipath {
             true => self.sender.paths.iter().map(|subflow| subflow.received.early_bytes()).sum(),
@@ -86,8 +87,8 @@ impl Session {
         linux.windows.offer(path.index(), progress)
     }
 
-    /// Sends the acknowledgement that a segment causes before the program reads the data: the window does not
-    /// include what it will read (`tcp_ack_snd_check`).
+    /// Sends the acknowledgement of a segment before the program reads the data, so the window does not
+    /// include that data (`tcp_ack_snd_check`).
     pub(super) fn acknowledge_unread(&mut self, now: Time, path: PathId) {
         let subflow = &self.sender.paths[path.index()];
         if subflow.is_open() && subflow.received.is_due() {
@@ -105,7 +106,7 @@ impl Session {
         linux.windows.on_read();
         let round_trip = longest.unwrap_or(Duration::ZERO).as_nanos();
         linux.windows.on_copied(linux.now.as_nanos(), bytes, round_trip);
-        // Plain TCP has no test of its own before that of the subflow.
+        // Plain TCP has no test before that of the subflow.
         let opened = !self.handshake.multipath || linux.windows.has_opened(waiting);
         for path in self.ids() {
             let progress = self.progress(path);

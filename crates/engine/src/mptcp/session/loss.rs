@@ -24,7 +24,7 @@ impl DataSender {
         self.outstanding.lost = lost;
     }
 
-    /// Handles an acknowledgement of nothing new.
+    /// Handles an acknowledgement without new data.
     pub(super) fn on_duplicate_ack(
         &mut self,
         now: Time,
@@ -34,8 +34,8 @@ impl DataSender {
     ) {
         let counts = self.outstanding.config.reordering != Reordering::RackTlp
             && !self.outstanding.config.sack;
-        // RFC 5681, 2; RFC 8684, 3.3.2: an acknowledgement that changes the window or acknowledges session
-        // data is no duplicate.
+        // RFC 5681, 2; RFC 8684, 3.3.2: an acknowledgement that changes the window or acknowledges
+        // session data is not a duplicate.
         if !counts || window_moved || !segment.payload.is_empty() {
             return;
         }
@@ -136,7 +136,7 @@ impl DataSender {
         }
     }
 
-    /// Gives all unacknowledged data of `path` to other subflows as well.
+    /// Requests that all unacknowledged data of `path` is also sent on other subflows.
     pub(super) fn reinject_all(&mut self, path: PathId) {
         if self.outstanding.config.reinjection == Reinjection::Never || self.paths.len() < 2 {
             return;
@@ -196,7 +196,6 @@ impl DataSender {
         if subflow.sent.front().is_some_and(|(_, piece)| piece.state == SegmentState::Sacked) {
             // RFC 2018, 8: the oldest data was reported and is still not acknowledged, so the peer has
             // dropped reported data.
-            // acknowledged.
             subflow.sent.forget_sacked();
         }
         let lost: Vec<u64> = subflow.tx.flights.live().map(|(number, _)| number).collect();
@@ -218,7 +217,7 @@ impl DataSender {
         true
     }
 
-    /// The longest time that the timer of `path` may run. A failed path is tried again soon enough to notice
+    /// Maximum time that the timer of `path` may run. A failed path is tried again soon enough to detect
     /// its return.
     #[inline]
     pub(super) fn timer_most(&self, path: PathId) -> Duration {

@@ -14,8 +14,8 @@ impl Session {
         &self.receiver.buffer.stats
     }
 
-    /// Bytes held out of order now, and the window advertised now. With the rules of Linux, the window is what remains
-    /// up to the right edge that was announced last.
+    /// Bytes held out of order now, and the window advertised now. With the rules of Linux, the window is
+    /// the remainder up to the right edge that was announced last.
     pub fn receive_occupancy(&self) -> (u64, u64) {
         let buffer = &self.receiver.buffer;
         let window = match &self.receiver.linux {

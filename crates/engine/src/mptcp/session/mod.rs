@@ -1,8 +1,8 @@
 //! One end of a session, split by phase.
 //!
-//! **One input, then drain, then ask for the deadline**: after each `handle_*`, `send` or other
-//! call that takes `now`, call [`Session::poll_transmit_into`] until it returns nothing, then
-//! [`Session::poll_event`] until nothing, then [`Session::next_deadline`].
+//! **One input, then drain, then read the deadline**: after each `handle_*`, `send` or other call that
+//! takes `now`, call [`Session::poll_transmit_into`] until it returns nothing, then
+//! [`Session::poll_event`] until it returns nothing, then [`Session::next_deadline`].
 
 mod acks;
 mod board;
@@ -39,7 +39,7 @@ use crate::scheduler::Scheduler;
 /// Why a session ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CloseReason {
-    /// Both ends have closed it, and everything has arrived.
+    /// Both ends have closed it, and all data has arrived.
     Closed,
     /// The peer never answered a SYN.
     NoAnswer,
@@ -116,7 +116,7 @@ struct Ending {
     by_peer: bool,
 }
 
-/// One end of a session. Each part owns its data; the methods of the session connect the parts.
+/// One end of a session. Each part owns its data, and the methods of the session connect the parts.
 #[derive(Clone, Debug)]
 pub struct Session {
     config: Config,
@@ -138,14 +138,14 @@ struct Receiver {
     buffer: ByteBuffer,
     /// The windows of Linux, if its rules are configured.
     linux: Option<Box<LinuxReceiver>>,
-    /// Out-of-order data, if acknowledgements wait for data level.
+    /// Out-of-order data, if acknowledgements wait until data is in order at data level.
     reorder_buffer: DataReorderBuffer,
 }
 
-/// What the handshake has found out.
+/// Results of the handshake.
 #[derive(Clone, Copy, Debug)]
 struct Handshake {
-    /// Whether both ends speak Multipath TCP.
+    /// Whether both ends support Multipath TCP.
     multipath: bool,
     /// Keys of both ends (RFC 8684, 3.1); 0: not known yet.
     local_key: u64,
@@ -154,7 +154,7 @@ struct Handshake {
     opens: bool,
 }
 
-/// What the session sends beside data, and what it tells the user.
+/// Control segments that the session sends, and events for the user.
 #[derive(Clone, Debug)]
 struct Control {
     queue: VecDeque<(PathId, Segment)>,
@@ -165,12 +165,12 @@ struct Control {
 }
 
 impl Session {
-    /// A session that waits for the peer to open it.
+    /// Creates a session that waits for the peer to open it.
     pub fn listen(config: Config, scheduler: Scheduler, seed: Seed) -> Self {
         Self::new(config, scheduler, seed, false)
     }
 
-    /// A session that opens itself at time `at`.
+    /// Creates a session that opens at time `at`.
     pub fn start_later(config: Config, scheduler: Scheduler, seed: Seed, at: Time) -> Self {
         let mut session = Self::new(config, scheduler, seed, true);
         session.sender.wait_until = Some(at);
@@ -259,8 +259,8 @@ impl Session {
         )
     }
 
-    /// Declares that no data follows what was passed to [`Session::send`], so that schedulers can treat the
-    /// tail.
+    /// Declares that no data follows the data passed to [`Session::send`], so that schedulers can handle
+    /// the tail.
     pub const fn end_of_data(&mut self) {
         self.sender.outstanding.closing = true;
     }
@@ -291,7 +291,7 @@ impl Session {
         self.control.events.pop_front()
     }
 
-    /// What was found about paths that share a bottleneck, if congestion control uses it
+    /// The detected shared bottlenecks of paths, if congestion control uses them
     /// ([`BottleneckCoupling::Detected`](crate::congestion::BottleneckCoupling::Detected)).
     pub fn shared_bottlenecks(&self) -> Option<&SharedBottlenecks> {
         self.sender.bottlenecks.as_deref()

@@ -22,8 +22,8 @@ impl Session {
             && self.sender.paths.iter().any(opening)
     }
 
-    /// Handles data that is in the buffer already, `length` bytes from `dsn` on. It is held, or releases held
-    /// data.
+    /// Handles data that is already in the buffer, `length` bytes from `dsn` on. It is held, or releases
+    /// held data.
     pub(super) fn on_model_data(
         &mut self,
         now: Time,
@@ -55,7 +55,7 @@ impl Session {
             self.sender.paths[path.index()].received.accept_to(end);
             self.acknowledge(now, path, &Segment::default(), Sacks::new());
         }
-        // The last acknowledgement covers all that was released on this subflow, so it is a duplicate.
+        // The last acknowledgement covers all data released on this subflow, so it is a duplicate.
         self.acknowledge(now, path, segment, Sacks::new());
         self.push_readable();
     }
@@ -70,7 +70,8 @@ impl Session {
         blocks
     }
 
-    /// Sends one acknowledgement on `path` at once, which echoes the timestamp of `cause` if there is one.
+    /// Sends one acknowledgement on `path` immediately, which echoes the timestamp of `cause` if there is
+    /// one.
     fn acknowledge(&mut self, now: Time, path: PathId, cause: &Segment, sacks: Sacks) {
         let echo = cause.stamps.map_or(0, |stamps| stamps.value);
         let stamps = self.stamps(now, path).map(|own| Stamps { echo, ..own });
@@ -86,7 +87,7 @@ impl Session {
             return;
         }
         if segment.data_ack.is_some() {
-            // An acknowledgement of the end of the data, which the model signals in another way.
+            // An acknowledgement of the end of the data, which the model signals differently.
             self.take_data_ack(segment);
             return;
         }
@@ -118,7 +119,7 @@ impl Session {
         }
     }
 
-    /// Data acknowledged by subflows is in order at data level: otherwise they would not acknowledge it.
+    /// Data acknowledged by subflows is in order at data level; otherwise they would not acknowledge it.
     fn on_model_progress(&mut self, path: PathId) {
         let arrived = |state| matches!(state, MappingState::Arrived { .. });
         while let Some((_, unit)) =
@@ -188,7 +189,7 @@ impl Session {
         self.sender.epoch += 1;
     }
 
-    /// Handles a timeout of `path`: one segment is retransmitted, whatever else is missing.
+    /// Handles a timeout of `path`: only one segment is retransmitted.
     pub(super) fn on_model_timeout(&mut self, now: Time, path: PathId) {
         let subflow = &mut self.sender.paths[path.index()];
         subflow.timer = None;

@@ -15,8 +15,8 @@ use crate::scheduler::{Decision, Reason};
 use crate::transmit_info::{PacketSize, TransmitInfo};
 
 impl Session {
-    /// Writes the next segment to send to `segment`, and overwrites its previous contents. Returns none if
-    /// nothing more may be sent now.
+    /// Writes the next segment to send to `segment`, and overwrites its previous contents. Returns `None`
+    /// if nothing more may be sent now.
     pub fn poll_transmit_into(&mut self, now: Time, segment: &mut Segment) -> Option<TransmitInfo> {
         if let Some((path, next)) = self.control.queue.pop_front() {
             *segment = next;
@@ -65,7 +65,7 @@ impl Session {
         Some(self.transmit_info(path))
     }
 
-    /// Writes an acknowledgement of what arrived on `path`.
+    /// Writes an acknowledgement of the data received on `path`.
     pub(super) fn acknowledge_now(&mut self, now: Time, path: PathId, segment: &mut Segment) {
         segment.clear();
         self.fill_ack(now, path, segment);
@@ -116,7 +116,7 @@ impl Session {
         None
     }
 
-    /// A fast check, because a receiver is polled after every segment, too.
+    /// A fast check, because a receiver is also polled after every segment.
     #[inline]
     fn has_nothing_to_send(&self) -> bool {
         self.sender.outstanding.queue.is_empty()
@@ -165,7 +165,7 @@ impl Session {
         Some(self.send_unit(now, path, unit, segment))
     }
 
-    /// New data, as the scheduler decides.
+    /// New data, on the path that the scheduler chooses.
     fn next_new(&mut self, now: Time, segment: &mut Segment) -> Option<TransmitInfo> {
         let sender = &mut self.sender;
         let (path, position, decision, unit, bytes) = loop {
@@ -177,7 +177,7 @@ impl Session {
                 Candidate::Unit { unit, bytes } => {
                     break (path, position, decision, unit, bytes as u64);
                 }
-                // Closed until the next input.
+                // The path stays closed until the next input.
                 Candidate::HeldBack => sender.views[path.index()].burst_room = 0,
             }
         };
@@ -186,7 +186,7 @@ impl Session {
         Some(self.send_unit(now, path, unit, segment))
     }
 
-    /// Gives `unit` to the subflow on `path` and sends it.
+    /// Assigns `unit` to the subflow on `path` and sends it.
     pub(super) fn send_unit(
         &mut self,
         now: Time,

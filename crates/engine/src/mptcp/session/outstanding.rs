@@ -1,5 +1,5 @@
-//! The data that the session has to send: queued bytes, mappings without a data-level acknowledgement, and
-//! the peer's window.
+//! The session's data to send: queued bytes, mappings without a data-level acknowledgement, and the
+//! peer's window.
 
 use ropewalk_base::{Duration, PathId, Time};
 
@@ -22,7 +22,7 @@ pub(super) struct TxConfig {
     pub reordering: Reordering,
     pub reinjection: Reinjection,
     pub probe_interval: Duration,
-    /// Data that a subflow gets as a whole, bytes.
+    /// Bytes that are assigned to a subflow together.
     pub fragment: Option<u64>,
     /// Whether the session follows the model of Chihani and Collange.
     pub modelled: bool,
@@ -49,7 +49,7 @@ pub(super) struct Mappings {
     pub queue: ByteQueue,
     /// End of the receive window as a data sequence number (exclusive).
     pub edge: u64,
-    /// Largest payload of a segment, bytes.
+    /// Maximum payload of a segment, bytes.
     pub segment_limit: u32,
     /// Whether the application has declared the end of the data.
     pub closing: bool,
@@ -65,7 +65,7 @@ pub(super) struct Mappings {
 }
 
 impl Mappings {
-    /// An empty queue, with a receive window that ends at `edge`.
+    /// Creates an empty queue, with a receive window that ends at `edge`.
     pub fn new(segment_limit: u32, edge: u64, config: TxConfig) -> Self {
         Self {
             board: DataBoard::default(),
@@ -108,8 +108,8 @@ impl Mappings {
         Some(self.board.push(payload))
     }
 
-    /// Divides all data within the receive window into units, if subflows get it in fragments. No unit spans two
-    /// fragments, and the last unit fills the window.
+    /// Divides all data within the receive window into units, if subflows get it in fragments. No unit
+    /// spans two fragments, and the last unit fills the window.
     pub fn divide_into_fragments(&mut self) {
         let Some(fragment) = self.config.fragment else { return };
         let limit = self.segment_limit as u64;

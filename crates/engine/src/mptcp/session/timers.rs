@@ -6,10 +6,10 @@ use super::super::subflow::Phase;
 use super::{Session, State};
 
 impl Session {
-    /// The latest time for the next call of [`Session::handle_timeout`].
+    /// Latest time for the next call of [`Session::handle_timeout`].
     pub fn next_deadline(&self) -> Option<Time> {
         let mut next = Time::FAR_FUTURE;
-        // Without a branch per timer, because this runs after every input.
+        // Branch-free, because this runs after every input.
         let mut consider = |at: Option<Time>| next = next.min(at.unwrap_or(Time::FAR_FUTURE));
         consider(self.sender.wait_until);
         if self.control.ending.wanted && !self.control.ending.acknowledged {

@@ -11,8 +11,8 @@ use crate::mptcp::reordering::{Report, SpuriousDetector, SpuriousRule};
 use crate::recovery::Flight;
 
 impl Session {
-    /// Checks by the rule of `path` whether a segment with acknowledgements shows that the last reduction was
-    /// spurious.
+    /// Checks by the rule of `path` whether a segment with acknowledgements shows that the last reduction
+    /// was spurious.
     pub(super) fn reconsider(
         &mut self,
         now: Time,
@@ -32,7 +32,7 @@ impl Session {
             pending: !subflow.sent.lost().is_empty(),
             echo: segment.stamps.map(|stamps| stamps.echo),
             duplicate: segment.sacks.first().copied().filter(|_| segment.duplicate),
-            // In data segments the number is that of the data.
+            // In data segments the number belongs to the data.
             order: segment.order.filter(|_| segment.payload.is_empty()),
             disordered: segment.disordered,
             srtt: subflow.tx.rtt.srtt(),

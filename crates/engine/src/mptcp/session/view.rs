@@ -1,4 +1,4 @@
-//! Which subflows may carry data.
+//! Availability of subflows for data.
 
 use ropewalk_base::{PathId, Time};
 
@@ -8,17 +8,18 @@ use crate::multipath::fallback_path;
 use crate::path::{PathStatus, PathUse};
 use crate::scheduler::{Behind, Schedule};
 
-/// What a subflow may send of the unassigned data.
+/// Data that a subflow may send from the unassigned queue.
 pub(super) enum Candidate {
-    /// This unit, of so many bytes.
+    /// This unit, with this many bytes.
     Unit { unit: u64, bytes: u32 },
-    /// Nothing now, by Nagle's algorithm.
+    /// None now, by Nagle's algorithm.
     HeldBack,
 }
 
 impl DataSender {
-    /// The data at a position of the unassigned queue, for a segment on this subflow; none if there is no data. Data that is
-    /// held back gets no number before it is sent, so that what is queued later joins its segment.
+    /// The data at a position of the unassigned queue, for a segment on this subflow, `None` if there is
+    /// no data. Data that is held back gets no number before it is sent, so that data queued later joins
+    /// its segment.
     pub(super) fn segment_for(
         &mut self,
         path: PathId,
@@ -35,7 +36,8 @@ impl DataSender {
         Some(if is_held_back { Candidate::HeldBack } else { Candidate::Unit { unit, bytes } })
     }
 
-    /// Fills a short segment with the data that follows it, if that goes to the same subflow. Returns its bytes.
+    /// Fills a short segment with the data that follows it, if that is assigned to the same subflow.
+    /// Returns its length in bytes.
     fn fill_segment(&mut self, path: PathId, unit: u64) -> Option<u32> {
         let (board, limit) = (&mut self.outstanding.board, self.outstanding.segment_limit);
         let follows = self.outstanding.config.fragment.is_some()
@@ -46,9 +48,9 @@ impl DataSender {
         Some(board.get(unit)?.payload.len())
     }
 
-    /// Nagle's algorithm as Minshall modified it (RFC 9293, 3.7.4; `tcp_nagle_check` in net/ipv4/tcp_output.c): a segment
-    /// of `bytes` bytes behind which no data waits for the subflow is not sent while an earlier short segment is
-    /// unacknowledged.
+    /// Nagle's algorithm as modified by Minshall (RFC 9293, 3.7.4; `tcp_nagle_check` in
+    /// net/ipv4/tcp_output.c): a segment of `bytes` bytes that is not followed by more data for the
+    /// subflow is not sent while an earlier short segment is unacknowledged.
     fn holds_back(&self, path: PathId, bytes: u32) -> bool {
         let subflow = &self.paths[path.index()];
         bytes < self.outstanding.segment_limit

@@ -44,7 +44,7 @@ const FIRST_SEQ: u64 = 1;
 /// One subflow.
 #[derive(Clone, Debug)]
 pub(super) struct Subflow {
-    /// The sending side, which all protocols share.
+    /// The sending side, common to all protocols.
     pub tx: TxPath,
     pub phase: Phase,
     pub sent: SentQueue,
@@ -59,7 +59,7 @@ pub(super) struct Subflow {
     pub duplicates: u32,
     /// End of the last segment that was shorter than a full one (`snd_sml`).
     pub short_end: u64,
-    /// Piece to be sent once more as a tail loss probe.
+    /// Piece to be retransmitted as a tail loss probe.
     pub probe: Option<u64>,
 }
 
@@ -116,8 +116,8 @@ impl Subflow {
         self.timer = (!self.tx.flights.is_empty()).then(|| now + wait);
     }
 
-    /// Ends the transmission of `piece` that is in flight, before it is sent once more. False if there was
-    /// none.
+    /// Ends the transmission of `piece` that is in flight, before it is retransmitted. Returns false if
+    /// there was none.
     pub fn end_transmission(&mut self, piece: u64) -> bool {
         match self.sent.get(piece).map(|p| p.state) {
             Some(SegmentState::InFlight { number }) => self.tx.flights.end(number).is_some(),

@@ -1,4 +1,4 @@
-//! The receiving side of a subflow: what has arrived, and when to acknowledge it (RFC 9293, 3.8.6.3; RFC
+//! The receiving side of a subflow: received data, and when to acknowledge it (RFC 9293, 3.8.6.3; RFC
 //! 5681, 4.2; RFC 2018; RFC 2883).
 
 use ropewalk_base::{Duration, RangeSet, Time};
@@ -14,11 +14,13 @@ pub struct AckRule {
     pub every: u32,
     /// or after this time.
     pub delay: Duration,
-    /// Number of acknowledgements that are not delayed after a pause of at least `pause`, or at the beginning.
+    /// Number of acknowledgements that are not delayed after a pause of at least `pause`, or at the
+    /// start.
     pub quick: u32,
     /// The pause.
     pub pause: Duration,
-    /// Most out-of-order ranges that are tracked; a segment that would add another one is not acknowledged.
+    /// Maximum number of tracked out-of-order ranges. A segment that would add another one is not
+    /// acknowledged.
     pub ranges: usize,
 }
 
@@ -44,7 +46,7 @@ pub struct Receiver {
     unacknowledged: u32,
     acknowledged: u64,
     due_now: bool,
-    /// Acknowledgements that are still not delayed.
+    /// Remaining number of acknowledgements that are not delayed.
     quick: u32,
     /// When the last segment arrived.
     heard_at: Option<Time>,
@@ -64,7 +66,7 @@ impl Receiver {
         self.echo = stamp;
     }
 
-    /// RCV.NXT: all data below it has arrived.
+    /// RCV.NXT: all data before it has arrived.
     #[inline]
     pub const fn next(&self) -> u64 {
         self.next
@@ -87,14 +89,14 @@ impl Receiver {
         self.early.len()
     }
 
-    /// The latest time for the next acknowledgement.
+    /// Latest time for the next acknowledgement.
     #[inline]
     pub const fn deadline(&self) -> Option<Time> {
         self.deadline
     }
 
-    /// The timestamp to echo (RFC 7323, 4.3): of the segment that advanced the acknowledgement, the earliest
-    /// one if an acknowledgement covers several.
+    /// The timestamp to echo (RFC 7323, 4.3): that of the segment that advanced the acknowledgement, or
+    /// of the earliest one if an acknowledgement covers several.
     #[inline]
     pub const fn echo(&self) -> u64 {
         self.echo
@@ -127,7 +129,7 @@ impl Receiver {
             self.note_early(seq, end, rule);
             return Position::Early;
         }
-        // RFC 5681, 4.2: acknowledge at once when a segment fills a gap, or a part of it.
+        // RFC 5681, 4.2: acknowledge immediately when a segment fills a gap, or a part of it.
         self.due_now |= !self.early.is_empty();
         self.next = end;
         if let Some(run) = self.early.first_range().filter(|run| run.start <= self.next) {
@@ -138,8 +140,8 @@ impl Receiver {
         Position::Next
     }
 
-    /// Records a segment if acknowledgements wait for data level; `in_turn` tells whether the segment may be
-    /// acknowledged.
+    /// Records a segment if acknowledgements wait until data is in order at data level. `in_turn`:
+    /// whether the segment may be acknowledged.
     pub fn on_gated(
         &mut self,
         now: Time,
@@ -212,7 +214,7 @@ impl Receiver {
         (self.repeats, core::mem::take(&mut self.disordered))
     }
 
-    /// Makes an acknowledgement due for another reason.
+    /// Makes an acknowledgement due for other reasons.
     pub const fn make_due(&mut self) {
         self.due_now = true;
     }

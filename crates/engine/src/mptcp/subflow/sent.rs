@@ -22,8 +22,8 @@ pub enum SegmentState {
 }
 
 /// One piece of the session's data, mapped to the subflow. It keeps the data: the sequence numbers of a
-/// subflow have no gaps, so the data is sent here until it is acknowledged here, even if it has arrived on
-/// another subflow.
+/// subflow have no gaps, so the data is sent here until it is acknowledged here, even if it has arrived
+/// on another subflow.
 #[derive(Clone, Debug)]
 pub struct SentSegment {
     /// First sequence number on the subflow.
@@ -58,7 +58,7 @@ pub struct SentQueue {
     next_seq: u64,
     lost: RangeSet,
     sacked: RangeSet,
-    /// Pieces below this number were already examined for losses.
+    /// Pieces below this number have already been examined for losses.
     judged: u64,
 }
 
@@ -87,7 +87,7 @@ impl SentQueue {
         self.next_seq
     }
 
-    /// Pieces that are to be retransmitted.
+    /// Pieces to be retransmitted.
     #[inline]
     pub const fn lost(&self) -> &RangeSet {
         &self.lost
@@ -99,7 +99,7 @@ impl SentQueue {
         self.first + self.pieces.len() as u64
     }
 
-    /// Maps a unit, which is sent at once as transmission `number`. Returns the number of the piece.
+    /// Maps a unit, which is sent immediately as transmission `number`. Returns the number of the piece.
     pub fn push(
         &mut self,
         unit: u64,
@@ -187,7 +187,8 @@ impl SentQueue {
         self.first + from..self.first + to.max(from)
     }
 
-    /// Calls `fresh` with each piece of a block that was not reported before, in its previous state.
+    /// Calls `fresh` with each piece of a block that is reported for the first time, in its previous
+    /// state.
     pub fn take_block(&mut self, block: (u64, u64), mut fresh: impl FnMut(&SentSegment)) {
         let Range { start: mut piece, end } = self.within(block);
         while piece < end {
@@ -231,8 +232,8 @@ impl SentQueue {
         self.judged = self.judged.max(limit);
     }
 
-    /// Handles reneging: the peer has dropped data that it had reported (RFC 2018, 8), so all of that counts
-    /// as lost.
+    /// Handles reneging: the peer has dropped data that it had reported (RFC 2018, 8), so all reported
+    /// data counts as lost.
     pub fn forget_sacked(&mut self) {
         let reported: Vec<Range<u64>> = self.sacked.ranges().collect();
         self.sacked.clear();

@@ -2,8 +2,8 @@
 
 use super::STEP;
 
-/// Intervals that are kept: those of a block, the earlier ones that it is compared with, and the later ones that arrive
-/// before it is compared.
+/// Number of intervals kept: those of a block, the earlier ones that it is compared with, and the later
+/// ones that arrive before the comparison.
 pub(super) const RING: u64 = 72;
 
 /// Mean delays of a path, by the time of arrival and by the time of sending.
@@ -18,9 +18,10 @@ pub(super) struct Delays {
 struct Interval {
     /// Its number.
     at: u64,
-    /// Delays in it; 0 if it does not count.
+    /// Number of delays in it, 0 if it does not count.
     count: u32,
-    /// Their mean, nanoseconds above the first delay of the path. 64 ns of a second are exact enough.
+    /// Their mean, nanoseconds above the first delay of the path. Accurate to 64 ns for one second, which
+    /// suffices.
     mean: f32,
     /// Whether a delay in it did not count.
     spoilt: bool,
@@ -36,7 +37,7 @@ pub(super) struct Ring {
 }
 
 impl Ring {
-    /// Adds a delay in interval `at`, nanoseconds. An interval in which one is not `usable` does not count.
+    /// Adds a delay in interval `at`, nanoseconds. An interval with an unusable delay does not count.
     pub fn add(&mut self, at: u64, delay: i64, usable: bool) {
         if self.intervals.is_empty() {
             self.intervals.resize(RING as usize, Interval::default());
@@ -58,12 +59,12 @@ impl Ring {
         interval.is_some_and(|interval| interval.at == at && interval.spoilt)
     }
 
-    /// By how much the delay has changed within [`STEP`] intervals, up to interval `at`, nanoseconds.
+    /// Change of the delay within [`STEP`] intervals, up to interval `at`, nanoseconds.
     pub fn change(&self, at: u64) -> Option<f64> {
         Some(self.mean(at)? - self.mean(at.checked_sub(STEP)?)?)
     }
 
-    /// The mean delay in interval `at`; none if it has none that counts.
+    /// The mean delay in interval `at`, `None` without valid measurements.
     fn mean(&self, at: u64) -> Option<f64> {
         let interval = self.intervals.get((at % RING) as usize)?;
         (interval.at == at && interval.count > 0 && !interval.spoilt)

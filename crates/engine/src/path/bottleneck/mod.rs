@@ -1,10 +1,10 @@
 //! Detects paths that share a bottleneck, from the forward delays of their packets.
 //!
-//! The delays of two paths that lead through one queue vary together, and by the same amount. The detector
-//! therefore averages both delays over intervals of [`INTERVAL`], and compares by how much they change within
-//! [`STEP`] intervals, block by block. The result of a block is the part of both variances that is common
-//! ([`PairMoments::concordance`]). Changes are compared, and not the delays, because windows that grow on both paths make
-//! both queues grow, whether they are one or not.
+//! The delays of two paths through one queue vary together and by the same amount. The detector therefore
+//! averages both delays over intervals of [`INTERVAL`], and compares their changes within [`STEP`]
+//! intervals, block by block. The result of a block is the common part of both variances
+//! ([`PairMoments::concordance`]). The detector compares changes rather than delays, because windows that
+//! grow on both paths make both queues grow, whether or not they are the same queue.
 //!
 //! ```text
 //!   blocks   |  50 intervals |  50 intervals |  50 intervals | ...
@@ -30,19 +30,20 @@ use self::delays::{Delays, RING, Ring};
 pub use self::pair::Sharing;
 use self::pair::{Pair, Pairs};
 
-/// Length of the intervals over which delays are averaged. A bottleneck on one path may lie tens of milliseconds
-/// earlier or later than on another one, and slow paths carry few packets.
+/// Length of the intervals over which delays are averaged. A bottleneck may lie tens of milliseconds
+/// earlier or later on one path than on another, and slow paths carry few packets.
 const INTERVAL: Duration = Duration::from_millis(100);
 /// Intervals over which a change of the delay is measured.
 const STEP: u64 = 3;
 /// Intervals of a block.
 const BLOCK: u64 = 50;
-/// Intervals after the end of a block until it is compared. By then acknowledgements have arrived on slow paths.
+/// Intervals between the end of a block and its comparison. By then acknowledgements have arrived on slow
+/// paths.
 const LATE: u64 = 10;
-/// Least number of intervals of a block in which both paths carried packets.
+/// Minimum number of intervals of a block in which both paths carried packets.
 const LEAST_INTERVALS: u32 = 15;
-/// Standard deviation of the changes below which they tell nothing, nanoseconds: measurements of real links vary by
-/// so much.
+/// Standard deviation of the changes below which they are insignificant, nanoseconds: measurements of
+/// real links vary by this much.
 const LEAST_DEVIATION: f64 = 0.4e6;
 
 /// Compares the forward delays of all pairs of paths.
@@ -56,21 +57,22 @@ pub struct SharedBottlenecks {
     block: Option<u64>,
     /// The interval of the latest departure.
     departed: u64,
-    /// For each path, the least index of a path with the same bottleneck.
+    /// For each path, the lowest index of a path with the same bottleneck.
     groups: Vec<PathId>,
 }
 
 impl SharedBottlenecks {
-    /// A detector for `paths` paths that knows nothing yet.
+    /// Creates a detector for `paths` paths without results.
     pub fn new(paths: usize) -> Self {
         let groups = (0..paths).map(PathId::from_index).collect();
         let pairs = Pairs::new(paths);
         Self { paths: vec![Delays::default(); paths], pairs, block: None, departed: 0, groups }
     }
 
-    /// Takes the delay of a packet: the sender's clock when it was sent, and the receiver's clock when it arrived,
-    /// nanoseconds. `usable`: whether the delay counts. It does not while congestion control makes several paths act in
-    /// step, because their delays then vary together in any case. Returns whether the groups have changed.
+    /// Records the delay of a packet: the sender's clock when it was sent, and the receiver's clock when
+    /// it arrived, nanoseconds. `usable`: whether the delay counts. It does not count while congestion
+    /// control makes several paths act in step, because their delays then vary together in any case.
+    /// Returns whether the groups have changed.
     pub fn sample(&mut self, path: PathId, departed: u64, arrived: u64, usable: bool) -> bool {
         let Some(delays) = self.paths.get_mut(path.index()) else { return false };
         let delay = arrived.wrapping_sub(departed) as i64;
@@ -81,18 +83,18 @@ impl SharedBottlenecks {
         self.advance(at)
     }
 
-    /// The paths' groups: for each path, the least path that shares its bottleneck. A path without others has its own
-    /// identifier.
+    /// The paths' groups: for each path, the lowest path that shares its bottleneck. A path with its own
+    /// bottleneck has its own identifier.
     pub fn groups(&self) -> &[PathId] {
         &self.groups
     }
 
-    /// What is known about two paths.
+    /// The result for two paths.
     pub fn sharing(&self, a: PathId, b: PathId) -> Sharing {
         self.pairs.get(a.index(), b.index()).map_or(Sharing::Unknown, Pair::sharing)
     }
 
-    /// Forgets a path that leads through another network now. Returns whether the groups have changed.
+    /// Resets a path that now leads through another network. Returns whether the groups have changed.
     pub fn forget(&mut self, path: PathId) -> bool {
         if let Some(delays) = self.paths.get_mut(path.index()) {
             *delays = Delays::default();
@@ -108,8 +110,8 @@ impl SharedBottlenecks {
         self.regroup();
     }
 
-    /// Ends the current block if this arrival is late enough. The peer chooses its clock: after a jump, another block
-    /// begins.
+    /// Ends the current block if this arrival is late enough. The peer chooses its clock: after a jump, a
+    /// new block begins.
     fn advance(&mut self, at: u64) -> bool {
         let first = *self.block.get_or_insert(at);
         if at.abs_diff(first) >= BLOCK + RING {
@@ -164,11 +166,11 @@ impl SharedBottlenecks {
 /// The common part of the variances of two paths' changes of delay in a block.
 #[derive(Clone, Copy, Debug)]
 enum Common {
-    /// It is this part.
+    /// The common part.
     Part(f64),
-    /// Not known: the paths acted in step for most of the block. What was known before still holds.
+    /// Unknown, because the paths acted in step for most of the block. The previous result still applies.
     InStep,
-    /// Not known: too few packets arrived, or nothing varied.
+    /// Unknown, because too few packets arrived, or nothing varied.
     Unknown,
 }
 

@@ -1,21 +1,22 @@
-//! What is known about a pair of paths.
+//! Results for a pair of paths.
 
-/// Results of blocks that are kept.
+/// Number of results of blocks that are kept.
 const RESULTS: usize = 5;
-/// Least number of them that decide.
+/// Minimum number of results for a decision.
 const LEAST_RESULTS: usize = 2;
 /// Median of the results from which a bottleneck counts as shared.
 const SHARED: f64 = 0.5;
-/// Median of the results up to which bottlenecks count as separate. In between, the last decision holds.
+/// Median of the results up to which bottlenecks count as separate. In between, the last decision stays
+/// valid.
 const SEPARATE: f64 = 0.3;
 
 /// Whether two paths share a bottleneck.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Sharing {
-    /// Not known: too few packets, no queues, or measurements that are too old.
+    /// Unknown: too few packets, no queues, or outdated measurements.
     #[default]
     Unknown,
-    /// Each path has its own.
+    /// Each path has its own bottleneck.
     Separate,
     /// One queue delays both.
     Shared,
@@ -85,7 +86,7 @@ impl Pairs {
         self.pairs.iter_mut().for_each(|pair| pair.add(None));
     }
 
-    /// Forgets what is known about a path.
+    /// Resets the results of a path.
     pub fn forget(&mut self, path: usize) {
         let mut b = 1;
         while index(0, b) < self.pairs.len() {
@@ -97,7 +98,7 @@ impl Pairs {
     }
 }
 
-/// The place of the pair of paths `a` and `b`, `a` being the lesser.
+/// The index of the pair of paths `a` and `b`, with `a` less than `b`.
 const fn index(a: usize, b: usize) -> usize {
     b * (b - 1) / 2 + a
 }

@@ -1,4 +1,4 @@
-//! The detector over queues that are simulated here. `crates/lab` tests it over whole networks.
+//! The detector with queues that are simulated here. `crates/lab` tests it with complete networks.
 
 use ropewalk_base::{Rng, Seed};
 
@@ -34,7 +34,7 @@ struct Paths {
     own: [Queue; 2],
     /// Delay without queues, ms.
     base: [u64; 2],
-    /// By how much the receiver's clock gains per second, microseconds.
+    /// Drift of the receiver's clock per second, microseconds.
     drift_us: u64,
     /// Milliseconds since the start.
     now: u64,
@@ -47,7 +47,8 @@ impl Paths {
         Self { detector, shared: Queue::new(0), own, base, drift_us: 0, now: 0 }
     }
 
-    /// Runs for a time. `shared` and `own`: the parts of the queues that the packets wait in.
+    /// Runs for a number of seconds. `shared` and `own`: the parts of the shared and separate queues in
+    /// the delay.
     fn run(&mut self, seconds: u64, shared: f64, own: [f64; 2], usable: bool) -> Sharing {
         for _ in 0..seconds * 100 {
             self.now += 10;
@@ -56,7 +57,7 @@ impl Paths {
                 let queued = common + self.own[path].step() * part;
                 let arrived = self.now * 1_000_000;
                 let delay = self.base[path] * 1_000_000 + (queued * 1e6) as u64;
-                // The receiver's clock began long ago.
+                // The receiver's clock started long ago.
                 let clock = 1 << 50 | 7;
                 let stamp = clock + arrived + self.now * self.drift_us;
                 let departed = arrived.saturating_sub(delay);

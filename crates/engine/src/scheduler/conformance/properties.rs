@@ -1,11 +1,11 @@
-//! Properties that hold for every view, however unusual; views are drawn at random.
+//! Properties of every view, however unusual. Views are drawn at random.
 
 use proptest::prelude::*;
 
 use super::super::{Scheduler, SchedulerOptions};
 use super::*;
 
-/// Mostly small numbers, where the edges are, and sometimes the largest.
+/// Mostly small numbers, near the limits, and sometimes the maximum.
 fn bytes() -> impl Strategy<Value = u64> {
     prop_oneof![4 => 0..8 * CHUNK, 2 => 0..200 * CHUNK, 1 => Just(u64::MAX)]
 }
@@ -66,7 +66,7 @@ fn some_moment() -> impl Strategy<Value = Moment> {
     )
 }
 
-/// Shows the moments to the scheduler in turn. Every decision must be legal.
+/// Passes the moments to the scheduler in turn. Every decision must be legal.
 fn live_through(scheduler: &mut Scheduler, moments: &[Moment]) -> Result<(), TestCaseError> {
     let mut now = Time::ZERO;
     for moment in moments {
@@ -109,7 +109,7 @@ proptest! {
         }
     }
 
-    /// An open path is never left idle if the end of the queue does not prevent sending.
+    /// An open path is not left idle unless the end of the queue prevents sending.
     #[test]
     fn whoever_takes_from_the_head_is_never_idle(moments in proptest::collection::vec(some_moment(), 1..40)) {
         for name in suite::claiming(|claims| claims.takes_the_head) {

@@ -65,7 +65,7 @@ fn everyone() -> Vec<(String, Scheduler)> {
     all
 }
 
-/// Runs the transfer to its end, and fails if it does not get there.
+/// Runs the transfer to its end. Fails if it does not complete.
 fn complete(name: &str, transfer: &Transfer, scheduler: &mut impl Schedule) -> Outcome {
     let outcome = run(transfer, scheduler);
     assert_eq!(outcome.delivered, transfer.chunks, "{name} stalls");
@@ -163,7 +163,7 @@ fn nobody_stalls_on_estimates_that_are_wrong_or_missing() {
 
 #[test]
 fn the_delay_aware_are_no_slower_than_the_best_path_when_a_delay_is_off_by_half() {
-    // 200 and 100 chunks/s; the receive buffer holds what the fast path needs ten times over.
+    // 200 and 100 chunks/s. The receive buffer holds ten times as much as the fast path needs.
     let virtual_paths = [VirtualPath::new(4, 10), VirtualPath::new(20, 100)];
     let best = Time::from_secs(15);
     for name in ["daps", "daps-lcm"] {
@@ -179,7 +179,7 @@ fn the_delay_aware_are_no_slower_than_the_best_path_when_a_delay_is_off_by_half(
 
 #[test]
 fn batches_per_round_trip_fill_both_paths_through_a_buffer_that_whole_windows_overrun() {
-    // With a whole window per forward delay, the slow path sends 40 chunks ahead: the end of the buffer.
+    // With a full window per forward delay, the slow path sends 40 chunks ahead: the end of the buffer.
     let virtual_paths = [VirtualPath::new(4, 10), VirtualPath::new(20, 100)];
     let finished = |capacity| {
         let plan = PlanOptions { capacity, ..PlanOptions::default() };
@@ -222,8 +222,8 @@ fn steady(
 
 #[test]
 fn batches_per_round_trip_come_near_the_bound_with_less_reordering_than_round_robin() {
-    // 1 Mbit/s and 20 ms beside the slow path (Kuhn et al., 2014), 1500-B packets, windows that together fill
-    // the receive buffer. A fast window of 5 includes a queue on the path.
+    // 1 Mbit/s and 20 ms together with the slow path (Kuhn et al., 2014), 1500-B packets, windows that
+    // together fill the receive buffer. A fast window of 5 includes a queue on the path.
     for (gap_us, millis, buffer, fast_window, slow_window) in [
         (6_000, 100, 30, 3, 27),
         (6_000, 100, 30, 5, 25),
@@ -297,7 +297,7 @@ fn the_forms_of_otias_carry_the_same_data_in_different_places() {
     };
     let [ceil, floor] = [OtiasForm::Ceil, OtiasForm::Floor].map(outcome);
     let first = |o: &Outcome| o.carried(1)[0];
-    // 4 at once, then 4 per 20 ms: at 100 ms after 10, 30, ... 90 ms; with `floor` a round later.
+    // 4 immediately, then 4 per 20 ms: at 100 ms after 10, 30, ... 90 ms; with `floor` a round later.
     assert_eq!((first(&ceil), first(&floor)), (20, 24));
 }
 
@@ -363,8 +363,8 @@ fn nobody_starves_on_round_trips_that_are_noisy_stale_swapped_or_missing() {
 
 #[test]
 fn with_an_ample_buffer_wrong_round_trips_never_cost_more_than_the_better_path() {
-    // 200 and 100 chunks/s. Schedulers that assign a chunk to a path for good may have assigned all of them
-    // to the slow one while the values were wrong. They then finish no later than that path alone.
+    // 200 and 100 chunks/s. Schedulers that assign a chunk to a path permanently may have assigned all of
+    // them to the slow one while the values were wrong. They then finish no later than that path alone.
     let virtual_paths = [VirtualPath::new(4, 10), VirtualPath::new(20, 100)];
     let for_good = claiming(|claims| claims.assigns_for_good);
     let alone = |name| Time::from_secs(if for_good.contains(&name) { 30 } else { 15 });

@@ -6,10 +6,10 @@ use super::nanos;
 
 /// Recent maximum of the round trip without queueing.
 ///
-/// Where acknowledgements return on several paths, the measured value varies within a round trip: the round
-/// trip and the queueing delay are means over different packets. A limit that follows each decrease leaves
-/// the path half empty. The measured rate then decreases as well, and the limit never recovers. The filter
-/// therefore returns the longest value of about one round trip.
+/// If acknowledgements return on several paths, the measured value varies within a round trip: the round
+/// trip and the queueing delay are means over different packets. A limit that follows each decrease
+/// leaves the path half empty. The measured rate then decreases as well, and the limit never recovers.
+/// The filter therefore returns the maximum of about one round trip.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct BdpFilter {
     longest: f64,
@@ -17,7 +17,7 @@ pub(super) struct BdpFilter {
 }
 
 impl BdpFilter {
-    /// Takes the current measurement and the round trip with queueing. Returns the filtered value in
+    /// Processes the current measurement and the round trip with queueing. Returns the filtered value in
     /// nanoseconds.
     pub fn look(&mut self, now: Time, measured: f64, round_trip: f64) -> f64 {
         let part = (nanos(now.since(self.looked)) / round_trip).min(1.0);
@@ -37,9 +37,9 @@ mod tests {
         let mut at = |ms: u64, measured: f64| pipe.look(Time::from_millis(ms), measured, 20e6);
         assert_eq!(at(1_000, 16e6), 16e6);
         assert_eq!(at(1_001, 20e6), 20e6);
-        // A short decrease hardly counts,
+        // A short decrease has little effect,
         assert!(at(1_003, 12e6) > 19e6);
-        // a lasting decrease does.
+        // a lasting decrease has a full effect.
         let later: Vec<f64> = (1_004..1_080).map(|ms| at(ms, 12e6)).collect();
         assert!(later.is_sorted_by(|a, b| a >= b));
         assert!((12e6..12.5e6).contains(&later[75]), "{}", later[75]);

@@ -1,9 +1,9 @@
-//! Which path holds up the head of the stream, and how much data it carries.
+//! Detects which path holds up the head of the stream, and how much data it carries.
 //!
-//! Data is delivered in order, so everything sent after a late chunk waits for it. If the chunks of a path
-//! arrive when they are due, the path holds the oldest unacknowledged chunk for about as large a share of the
-//! time as its share of the data. The share of the time is larger if the chunks are late, because the path
-//! falls silent, loses, or queues.
+//! Data is delivered in order, so everything sent after a late chunk waits for it. If the chunks of a
+//! path arrive when they are due, the path holds the oldest unacknowledged chunk for about as large a
+//! share of the time as its share of the data. The share of the time is larger if the chunks are late,
+//! because the path becomes silent, loses packets, or has a queue.
 
 use std::collections::VecDeque;
 
@@ -15,14 +15,14 @@ use super::nanos;
 const MEMORY: Duration = Duration::from_secs(10);
 /// A path with less than this share of the data is dispensable.
 const SMALL_SHARE: f64 = 0.05;
-/// Excess of the share of the time over the share of the data above which waits for this path determine the
-/// 99th percentile of delays.
+/// Excess of the share of the time over the share of the data above which waits for this path determine
+/// the 99th percentile of delays.
 const OFTEN: f64 = 0.01;
-/// Length of the first rest. Each further rest is twice as long, up to [`LONGEST_REST`], unless the path was
-/// in use for longer than it had rested.
+/// Duration of the first rest. Each further rest is twice as long, up to [`LONGEST_REST`], unless the
+/// path was in use for longer than its last rest.
 const FIRST_REST: Duration = Duration::from_secs(10);
 const LONGEST_REST: Duration = Duration::from_secs(80);
-/// Most chunks whose path is remembered.
+/// Maximum number of chunks whose path is remembered.
 const CHUNK_LIMIT: usize = 1 << 16;
 
 /// The chunk has not been sent or reported yet.
@@ -70,24 +70,24 @@ impl Holders {
     }
 }
 
-/// Data carried by one path, and time in which it holds the head of the stream.
+/// Data carried by one path, and time during which it holds the head of the stream.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Share {
     /// Bytes carried, decaying with time constant [`MEMORY`].
     carried: f64,
-    /// Share of the time in which the path held the head, with the same time constant.
+    /// Share of the time during which the path held the head, with the same time constant.
     held: f64,
     /// Bytes delivered at the last update.
     delivered: u64,
     looked: Time,
-    /// Length of the last rest.
+    /// Duration of the last rest.
     rest: Duration,
     rests_until: Time,
 }
 
 impl Share {
-    /// Updates both shares: `delivered` is the total number of bytes that the path has delivered, `held`
-    /// whether it held the head since the last call.
+    /// Updates both shares. `delivered`: total number of bytes that the path has delivered. `held`:
+    /// whether it has held the head since the last call.
     pub fn look(&mut self, now: Time, delivered: u64, held: bool) {
         let part = (nanos(now.since(self.looked)) / nanos(MEMORY)).min(1.0);
         self.looked = now;
@@ -108,7 +108,7 @@ impl Share {
         share < SMALL_SHARE && self.held > share + OFTEN
     }
 
-    /// Begins a rest.
+    /// Starts a rest.
     pub fn begin_rest(&mut self, now: Time) {
         let lasted = now.since(self.rests_until) > self.rest;
         let longer = self.rest.saturating_mul(if lasted { 1 } else { 2 });

@@ -1,11 +1,11 @@
-//! How often a path stalls while a loss is repaired.
+//! Frequency of stalls of a path for the repair of losses.
 
 use ropewalk_base::{Duration, Time};
 
 use super::nanos;
 
-/// Time constant of the mean loss rate. With a shorter one, a path with a loss every few seconds would count
-/// as free of losses when the next loss comes.
+/// Time constant of the mean loss rate. With a shorter one, a path with a loss every few seconds would
+/// count as loss-free when the next loss occurs.
 const MEMORY: Duration = Duration::from_secs(10);
 /// Share of chunks that wait for a repair above which these waits determine the 99th percentile of delays.
 const OFTEN: f64 = 0.01;

@@ -1,14 +1,14 @@
-//! Tells whether the queue on a path is our own or belongs to other flows.
+//! Detects whether the queue on a path is our own or belongs to other flows.
 //!
 //! Delay measurements cannot distinguish the two. A sender gets the share of the bottleneck rate that
-//! corresponds to its share of the queued packets, so the data in flight explains the queue in both cases.
-//! But our own queue drains within some round trips, because data in flight is limited to the BDP. A queue
-//! that stays may belong to other flows. `lay` then runs an experiment: it stops sending until all but one
-//! packet has arrived, then sends a few packets and measures their delay. If the bottleneck is empty, the
-//! estimates of the path were wrong. If not, other flows fill the queue as far as they can, and a sender
-//! limited to its BDP would get almost no throughput. (Copa, by Arun and Balakrishnan 2018, attributes queues
-//! that never drain to others. With `lay`, queues drain completely only during a pause, so this criterion
-//! does not apply.)
+//! corresponds to its share of the queued packets, so the data in flight explains the queue in both
+//! cases. But our own queue drains within some round trips, because data in flight is limited to the BDP.
+//! A queue that persists may belong to other flows. `lay` then runs an experiment: it stops sending until
+//! all but one packet has arrived, then sends a few packets and measures their delay. If the bottleneck
+//! is empty, the estimates of the path were wrong. If not, other flows fill the queue as far as they can,
+//! and a sender limited to its BDP would get almost no throughput. (Copa, by Arun and Balakrishnan 2018,
+//! attributes queues that never drain to other flows. With `lay`, queues drain completely only during a
+//! pause, so this criterion does not apply.)
 
 use ropewalk_base::{Duration, Time};
 
@@ -20,25 +20,26 @@ use crate::scheduler::{PathView, View};
 const LONG: f64 = 0.25;
 /// Round trips over which the mean queue must be long before a pause.
 const ROUND_TRIPS: u64 = 10;
-/// Shortest time between two pauses, which cost about a round trip each: one second and 40 round trips. The
-/// time doubles each time that the queue turns out to be our own, up to [`DOUBLED`] times.
+/// Minimum time between two pauses, which cost about a round trip each: one second and 40 round trips.
+/// The time doubles each time that the queue turns out to be our own, up to [`DOUBLED`] times.
 const SELDOM: Duration = Duration::from_secs(1);
 const ROUND_TRIPS_BETWEEN: u64 = 40;
 const DOUBLED: u32 = 3;
-/// A queue of this share of the round trip without queueing that stays although the rate has fallen to
-/// [`FALLEN`] of the highest one, where only the BDP limits it, may be no queue: if the path has become
-/// longer, less data in flight shortens no round trip. It lowers the rate, and thus the next limit.
+/// A persistent queue of this share of the round trip without queueing may not be a queue if the rate has
+/// fallen to [`FALLEN`] of its maximum while only the BDP limits it. If the path has become longer, less
+/// data in flight does not shorten the round trip. It lowers the rate, and thus the next limit.
 const STAYS: f64 = 0.1;
 const FALLEN: f64 = 0.6;
 /// Share of the queue that must be left after a pause to attribute it to other flows. Our own part has
 /// drained by then, and the other flows may have just halved theirs.
 const LEFT: f64 = 0.3;
-/// Chunks sent after a pause to measure the delay. The receiver may delay the acknowledgement until the
-/// second one.
+/// Number of chunks sent after a pause to measure the delay. The receiver may delay the acknowledgement
+/// until the second one.
 const ASKED_WITH: u64 = 2;
-/// How long a queue is attributed to other flows before the next pause.
+/// Time for which a queue is attributed to other flows before the next pause.
 const HOLD: Duration = Duration::from_secs(40);
-/// Round trips, and least time, after which an experiment without a result ends: a packet was lost.
+/// Round trips, and minimum time, after which an experiment without a result ends because a packet was
+/// lost.
 const PATIENCE: u64 = 4;
 const LEAST_PATIENCE: Duration = Duration::from_millis(300);
 
@@ -48,24 +49,24 @@ pub(super) struct Queue {
     phase: Phase,
     /// Mean queueing delay, nanoseconds.
     mean: f64,
-    /// Mean rate, bytes per nanosecond, and its highest value since the last pause.
+    /// Mean rate, bytes per nanosecond, and its maximum since the last pause.
     rate: f64,
     highest: f64,
     looked: Time,
     asked: Time,
-    /// How many times in a row the queue was our own, up to [`DOUBLED`].
+    /// Number of successive times that the queue was our own, up to [`DOUBLED`].
     ours: u32,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 enum Phase {
-    /// The queue is our own, as far as is known.
+    /// The queue is assumed to be our own.
     #[default]
     Ours,
-    /// Nothing is sent until all but one packet has arrived. `queueing` is the delay before the pause,
+    /// Nothing is sent until all but one packet has arrived. `queueing`: the delay before the pause,
     /// nanoseconds.
     Pausing { queueing: f64 },
-    /// A few packets are in flight, and nothing else.
+    /// Only a few packets are in flight.
     Asking { queueing: f64, since: Time },
     /// Other flows fill the queue.
     Theirs { until: Time },
@@ -83,8 +84,9 @@ pub(super) enum Limit {
 }
 
 impl Queue {
-    /// Takes the current estimates of the path: its `rate` in bytes per nanosecond, its round trip without
-    /// queueing `pipe_time` in nanoseconds, and its limit `pipe` in bytes. Returns what may be in flight.
+    /// Processes the current estimates of the path: its `rate` in bytes per nanosecond, its round trip
+    /// without queueing `pipe_time` in nanoseconds, and its limit `pipe` in bytes. Returns the limit of
+    /// the data in flight.
     pub fn look(
         &mut self,
         view: &View<'_>,
@@ -100,7 +102,7 @@ impl Queue {
             Phase::Ours => {
                 let over = round_trip.saturating_mul(ROUND_TRIPS);
                 let part = nanos(now.since(self.looked)) / nanos(over).max(1.0);
-                // The queue of a probe for bandwidth is our own, and goes by itself.
+                // The queue of a probe for bandwidth is our own, and drains without further action.
                 let counted = if path.probing { queueing.min(self.mean) } else { queueing };
                 self.mean += (counted - self.mean) * part.min(1.0);
                 let between = round_trip.saturating_mul(ROUND_TRIPS_BETWEEN);
@@ -224,7 +226,7 @@ mod tests {
         assert_eq!(paused(&mut Queue::default(), (0, 60_000), 9), None, "short");
         let mut queue = Queue::default();
         for second in (0..60_000).step_by(1_000) {
-            // Long for a round trip and a half, as after a burst.
+            // Long for one and a half round trips, as after a burst.
             assert_eq!(paused(&mut queue, (second, second + 30), 40), None, "{second}");
             assert_eq!(paused(&mut queue, (second + 30, second + 1_000), 2), None, "{second}");
         }

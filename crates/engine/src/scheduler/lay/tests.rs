@@ -90,7 +90,7 @@ fn a_path_has_its_whole_window_while_all_others_rest() {
     assert!(!open(&mut lay, &paths), "its data in flight is more than its share of two");
     state_of(&mut lay.states, PathId(1)).share.begin_rest(Time::ZERO);
     assert!(open(&mut lay, &paths));
-    // The path that rests carries copies all the same, so that it is known when it is used again.
+    // The resting path still carries copies, so that there are measurements when it is used again.
     let late = View { now: Time::from_secs(5), ..view(&paths) };
     let both = PathSet::EMPTY.with(PathId(0)).with(PathId(1));
     assert_eq!(lay.decide(&late).action, Action::Copies { paths: both, position: 0 });
@@ -130,7 +130,7 @@ fn a_path_that_was_idle_for_long_is_not_late_when_it_is_used_again() {
 fn a_delay_that_rises_by_a_probe_for_bandwidth_is_not_that_of_the_path() {
     let mut paths = unequal();
     paths[0].in_flight = paths[0].window / 2;
-    // If the queue stayed, the other path would deliver sooner, and take the head.
+    // If the queue persisted, the other path would deliver sooner, and take the head.
     paths[0].forward_delay = millis(70);
     paths[0].queueing = Duration::from_millis(60);
     paths[0].srtt = millis(80);

@@ -9,13 +9,13 @@ use super::super::chunk::Chunk;
 use super::{Association, CloseReason, Event, State};
 
 impl Association {
-    /// Ends the association at once and tells the peer (RFC 9260, 9.1).
+    /// Ends the association immediately with an ABORT to the peer (RFC 9260, 9.1).
     pub fn abort(&mut self) {
         self.abort_with(ErrorCause::USER);
     }
 
-    /// As [`Association::abort`], with a reason for the peer's user (RFC 9260, 3.3.10.12 and 11.1.4), cut to
-    /// [`Association::ABORT_REASON_LIMIT`] bytes.
+    /// Like [`Association::abort`], with a reason for the peer's user (RFC 9260, 3.3.10.12 and 11.1.4),
+    /// truncated to [`Association::ABORT_REASON_LIMIT`] bytes.
     pub fn abort_because(&mut self, reason: &[u8]) {
         let reason = &reason[..reason.len().min(Self::ABORT_REASON_LIMIT)];
         self.abort_with(ErrorCause::UserAbort(Bytes::copy_from_slice(reason)));
@@ -31,7 +31,8 @@ impl Association {
         }
     }
 
-    /// Longest reason of a user-initiated abort, bytes: it fits into one packet on any path.
+    /// Maximum length of the reason of a user-initiated abort, bytes: it fits into one packet on any
+    /// path.
     pub const ABORT_REASON_LIMIT: usize = 400;
 
     /// The reason that the peer's user gave for aborting the association, if any.
@@ -49,7 +50,7 @@ impl Association {
         self.close(CloseReason::Aborted(told));
     }
 
-    /// Sends this chunk instead of all control chunks that wait, if the peer's tag is known.
+    /// Sends this chunk in place of all queued control chunks, if the peer's tag is known.
     fn send_only(&mut self, last: Chunk) {
         if self.handshake.peer_tag != 0 {
             self.control.queue.clear();
@@ -58,8 +59,8 @@ impl Association {
         }
     }
 
-    /// Ends the association because the peer does not answer. It is told by an ABORT, in case it still receives, unless
-    /// the association is still being set up.
+    /// Ends the association because the peer does not answer. Unless the association is still being set
+    /// up, an ABORT is sent in case the peer still receives.
     #[cold]
     pub(super) fn give_up(&mut self) {
         let begins = matches!(self.state, State::CookieWait { .. } | State::CookieEchoed { .. });

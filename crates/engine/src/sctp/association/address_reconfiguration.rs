@@ -1,7 +1,7 @@
-//! Address reconfiguration (ASCONF, RFC 5061): what requests of both ends change.
+//! Address reconfiguration (ASCONF, RFC 5061): the effects of requests of both ends.
 //!
-//! The association knows addresses, and its driver knows which path leads from and to which of them. So a change is announced by
-//! [`Event::AddressesChanged`], and the driver adds and retires paths.
+//! The association knows addresses, and its driver maps paths to them. The association therefore
+//! announces a change by [`Event::AddressesChanged`], and the driver adds and retires paths.
 
 use core::net::IpAddr;
 
@@ -23,7 +23,8 @@ use super::super::wire::goes_on;
 use super::{Association, Event, State};
 use crate::path::PathStatus;
 
-/// Transmissions of a request about a source on its own path, before it also leaves on others that work.
+/// Transmissions of a request about a source on its own path, before it is also sent on other working
+/// paths.
 const SOURCE_ATTEMPTS: u32 = 4;
 /// Chunk header and serial number of an ASCONF ACK, bytes.
 const ACK_HEADER: u32 = 8;
@@ -46,8 +47,8 @@ impl Association {
         self.handshake.peer.agreed.has(Extensions::ASCONF) && self.handshake.auth.is_some()
     }
 
-    /// Tells the peer that this end has this address as well. [`AddressChange::OwnAdded`] follows; before it, the driver must not
-    /// send anything from the address (RFC 5061, 5.3).
+    /// Announces to the peer that this end also has this address. [`AddressChange::OwnAdded`] follows.
+    /// Until then, the driver must not send from the address (RFC 5061, 5.3).
     ///
     /// # Errors
     /// [`AddressError`]; nothing is requested then.
@@ -55,8 +56,9 @@ impl Association {
         self.request_address(Request::Add(address), None)
     }
 
-    /// As [`Association::add_address`], for an address that a translator (NAT) hides: the peer is told of the source of packets on
-    /// this path, which begins at the address. The request leaves there only, as long as it is answered.
+    /// Like [`Association::add_address`], for an address behind a translator (NAT): the request names no
+    /// address, and the peer adds the source address of the packet. It is sent on this path only, which
+    /// starts at `address`, as long as it gets answers.
     ///
     /// RFC 5061, 4.2.1: the unspecified address stands for the source of the packet.
     ///
@@ -69,7 +71,7 @@ impl Association {
         self.request_address(Request::Add(address), Some(path))
     }
 
-    /// Tells the peer that this end gives up this address. The driver must not send anything from it any more.
+    /// Announces to the peer that this end gives up this address. The driver must no longer send from it.
     /// [`AddressChange::OwnRemoved`] follows.
     ///
     /// # Errors
@@ -82,8 +84,8 @@ impl Association {
         self.request_address(Request::Delete(address), None)
     }
 
-    /// As [`Association::remove_address`], for an address that a translator (NAT) hides: the peer gives up all addresses of this end
-    /// but the source of packets on this path (RFC 5061, 4.2.2).
+    /// Like [`Association::remove_address`], for an address behind a translator (NAT): the peer removes
+    /// all addresses of this end except the source of packets on this path (RFC 5061, 4.2.2).
     ///
     /// # Errors
     /// [`AddressError`]; nothing is requested then.
@@ -109,7 +111,8 @@ impl Association {
         self.request_address(Request::SetPrimary(address), None)
     }
 
-    /// As [`Association::request_primary`], for an address that a translator (NAT) hides: the source of packets on this path.
+    /// Like [`Association::request_primary`], for an address behind a translator (NAT): the source of
+    /// packets on this path.
     ///
     /// # Errors
     /// [`AddressError`]; nothing is requested then.
@@ -135,12 +138,12 @@ impl Association {
         known.is_some_and(|addresses| addresses.concerns(address.to_canonical()))
     }
 
-    /// The addresses of this end that the peer knows, as far as they are listed.
+    /// The addresses of this end that are known to the peer, if they are listed.
     pub fn own_addresses(&self) -> &[IpAddr] {
         self.config.addresses.as_deref().unwrap_or_default()
     }
 
-    /// An address of this end that the peer knows, although it was not listed: the source of packets to the peer.
+    /// Records an unlisted address of this end that the peer knows: the source of packets to the peer.
     pub fn note_own_address(&mut self, address: IpAddr) {
         let own = self.config.addresses.get_or_insert_default();
         if !own.contains(&address.to_canonical()) {
@@ -148,7 +151,7 @@ impl Association {
         }
     }
 
-    /// As [`Association::handle_in_place`], for a packet from this address.
+    /// Like [`Association::handle_in_place`], for a packet from this address.
     pub fn handle_from(&mut self, now: Time, path: PathId, source: IpAddr, packet: &mut Packet) {
         if self.reconfigures_addresses() {
             self.addresses().source = Some(source.to_canonical());
@@ -159,10 +162,11 @@ impl Association {
         }
     }
 
-    /// Whether a packet from an address that is not the peer's may be handled by this association: it has an authentic ASCONF
-    /// whose address parameter names an address of the peer, and whose serial number is the next one or the last one.
+    /// Whether this association may handle a packet from an address that the peer does not have. The
+    /// packet must contain an authentic ASCONF whose address parameter names an address of the peer, and
+    /// whose serial number is the next or the last one.
     ///
-    /// RFC 5061, 5.2: the address parameter finds the association if the source address does not.
+    /// RFC 5061, 5.2: the address parameter identifies the association if the source address does not.
     pub fn admits_source(&self, packet: &Packet) -> bool {
         let (Some(auth), Some((serial, parameters))) = (&self.handshake.auth, asconf_in(packet))
         else {
@@ -214,11 +218,11 @@ impl Association {
         }
     }
 
-    /// Sends the next ASCONF if a request waits. RFC 5061, 5.1 A2: one is outstanding at most.
+    /// Sends the next ASCONF if a request waits. RFC 5061, 5.1 A2: at most one is outstanding.
     #[cold]
     pub(super) fn follow_addresses(&mut self, now: Time) {
         let ready = self.control.addresses.as_ref().is_some_and(|one| one.is_ready());
-        // What was requested before a shutdown is still sent.
+        // Requests made before a shutdown are still sent.
         if !ready || !self.state.sends_data() {
             return;
         }
@@ -236,8 +240,9 @@ impl Association {
         self.send_control(path, chunk);
     }
 
-    /// The path of the next transmission of an ASCONF: another active one, else one from an address that the peer does not know
-    /// yet. RFC 5061, 5.3: an ASCONF may leave from there, and its address parameter finds the association.
+    /// The path of the next transmission of an ASCONF: another active path, else one from an address that
+    /// the peer does not know yet. RFC 5061, 5.3: an ASCONF may be sent from there, because its address
+    /// parameter identifies the association.
     fn next_request_path(&self, last: PathId) -> PathId {
         let known = self.control.addresses.as_ref();
         if let Some(path) = known.and_then(|one| one.bound_to(SOURCE_ATTEMPTS)) {
@@ -262,7 +267,7 @@ impl Association {
         self.handshake.auth.as_ref().map_or(0, |auth| auth.chunk_len())
     }
 
-    /// A path has ended: requests about its source cannot be made any more.
+    /// A path has ended: requests about its source can no longer be sent.
     pub(super) fn leave_source(&mut self, path: PathId) {
         let given_up = self.control.addresses.as_mut().map_or(Vec::new(), |one| one.leave(path));
         for request in given_up {
@@ -270,8 +275,8 @@ impl Association {
         }
     }
 
-    /// Handles T4-rto (RFC 5061, 5.1.1): the timeout counts as an error, and the ASCONF is sent again, on another path if there
-    /// is one.
+    /// Handles T4-rto (RFC 5061, 5.1.1): the timeout counts as an error, and the ASCONF is retransmitted,
+    /// on another path if possible.
     #[cold]
     pub(super) fn on_addresses_timer(&mut self, now: Time) {
         let known = self.control.addresses.as_ref();
@@ -279,7 +284,8 @@ impl Association {
         let attempts = known.map_or(0, |one| one.attempts());
         self.sender.paths[path.index()].tx.rtt.back_off();
         self.note_path_error(now, path, true);
-        // Answered HEARTBEATs end the association's error count, but not the silence about the ASCONF.
+        // Answered HEARTBEATs reset the association's error count, but not the attempts of the unanswered
+        // ASCONF.
         if attempts > self.config.association_max_retrans {
             self.give_up();
         }
@@ -295,7 +301,7 @@ impl Association {
         }
     }
 
-    /// All requests of this end have failed.
+    /// Fails all requests of this end.
     pub(super) fn fail_address_requests(&mut self) {
         let Some(addresses) = &mut self.control.addresses else { return };
         for request in addresses.give_up() {
@@ -303,7 +309,7 @@ impl Association {
         }
     }
 
-    /// Processes an ASCONF of the peer (RFC 5061, 5.2), which came on `path`.
+    /// Processes an ASCONF of the peer (RFC 5061, 5.2) that arrived on `path`.
     #[cold]
     pub(super) fn on_asconf(&mut self, path: PathId, serial: Serial32, list: &[RawParameter]) {
         // Only a driver that knows addresses can follow the changes.
@@ -316,8 +322,8 @@ impl Association {
             // RFC 5061, 5.2: the answer goes to the source of the ASCONF.
             Treatment::Repeat(answer) => self.reply_to_peer(path, answer),
             Treatment::Process => {
-                // Without its first parameter the chunk is malformed. Until the driver has followed earlier changes, the
-                // peer has to try again.
+                // Without its first parameter the chunk is malformed. Until the driver has applied
+                // earlier changes, the peer has to try again.
                 let sound = list.first().is_some_and(|first| read_address(first).is_some());
                 if sound && self.addresses().has_room() {
                     let answers = self.answer_asconf(source, path, &list[1..]);
@@ -330,9 +336,11 @@ impl Association {
         }
     }
 
-    /// Performs what the parameters of an ASCONF request, in their order, as far as the answers fit into a packet.
+    /// Performs the requests in the parameters of an ASCONF, in order, as far as the answers fit into a
+    /// packet.
     ///
-    /// RFC 5061, 5.2: success is reported only after the first failure, because until then no answer means success.
+    /// RFC 5061, 5.2: success is reported only after the first failure, because before that no answer
+    /// means success.
     fn answer_asconf(
         &mut self,
         source: IpAddr,
@@ -355,7 +363,7 @@ impl Association {
                         Err(refusal) => Answer::Error(id, refusal),
                     }
                 }
-                // RFC 9260, 3.2.1: the highest bit of an unknown type says whether to continue.
+                // RFC 9260, 3.2.1: the highest bit of an unknown type determines whether to continue.
                 Some(Asked::Unknown(kind)) if goes_on((kind >> 8) as u8) => continue,
                 Some(Asked::Unknown(_)) | None => break,
             };
@@ -387,7 +395,7 @@ impl Association {
                 }
                 self.announce_address(AddressChange::Added(ip));
             }
-            // 4.2.2: all but the source.
+            // 4.2.2: all except the source.
             Request::Delete(_) if named.is_unspecified() => {
                 if !peer.has(&source) {
                     return Err(Refusal::Unresolvable);
@@ -466,7 +474,7 @@ impl Association {
         self.announce_address(change);
     }
 
-    /// The peer has reported an ASCONF as unknown (RFC 5061, 5.1 (A9)): it gets no more.
+    /// The peer has reported an ASCONF as unknown (RFC 5061, 5.1 (A9)): no more are sent.
     pub(super) fn on_asconf_unknown(&mut self) {
         let agreed = self.handshake.peer.agreed;
         self.handshake.peer.agreed = agreed.without(Extensions::ASCONF.and(Extensions::ASCONF_ACK));

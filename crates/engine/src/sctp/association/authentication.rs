@@ -1,4 +1,4 @@
-//! Authenticated chunks (AUTH, RFC 4895): their agreement, their keys, and packets that need a code.
+//! Authenticated chunks (AUTH, RFC 4895): negotiation, keys, and packets that must be authenticated.
 
 use ropewalk_base::PathId;
 
@@ -21,13 +21,13 @@ impl Association {
         self.handshake.auth.is_some()
     }
 
-    /// Types of chunks that the peer accepts in authenticated packets only, as far as this end knows them. None unless both ends
-    /// offer authenticated chunks.
+    /// Chunk types that the peer accepts only in authenticated packets, as far as this end knows. Empty
+    /// unless both ends offer authenticated chunks.
     pub fn peer_authenticated_chunks(&self) -> ChunkTypes {
         self.handshake.auth.as_ref().map_or(ChunkTypes::NONE, |auth| auth.peer_listed())
     }
 
-    /// Computes the keys of the association from what both ends have sent (RFC 4895, 6.1).
+    /// Computes the keys of the association from the parameters of both ends (RFC 4895, 6.1).
     pub(super) fn settle_authentication(&mut self, peer: &Init) {
         let agreed = self.handshake.peer.agreed.has(Extensions::AUTH);
         let own = self.handshake.auth_random.as_deref().filter(|_| agreed);
@@ -39,8 +39,8 @@ impl Association {
         self.handshake.auth = auth.map(Box::new);
     }
 
-    /// The random number of an INIT ACK with this cookie (RFC 4895, 6.1: it goes with the verification tag). None if the peer
-    /// does not offer authenticated chunks.
+    /// The random number of an INIT ACK with this cookie (RFC 4895, 6.1: it goes with the verification
+    /// tag). `None` if the peer does not offer authenticated chunks.
     pub(super) fn auth_random_for(&self, content: &CookieContent) -> Option<[u8; 32]> {
         let offered = content.peer.extensions().has(Extensions::AUTH);
         let own = self.handshake.auth_random.as_deref().filter(|_| offered)?;
@@ -50,8 +50,8 @@ impl Association {
         })
     }
 
-    /// Takes everything out of a packet that may not be processed, and counts the packet if there is such a chunk. Returns the
-    /// identifier of an algorithm that is not supported.
+    /// Removes all chunks that may not be processed from a packet, and counts the packet if there were
+    /// any. Returns the identifier of an unsupported algorithm, if any.
     pub(super) fn filter_packet(&mut self, packet: &mut Packet) -> Option<u16> {
         let auth = self.handshake.auth.as_mut()?;
         let others = |packet: &Packet| {
@@ -66,21 +66,24 @@ impl Association {
         unsupported
     }
 
-    /// Number of received packets, since the last call, of which chunks were discarded because they lacked a valid code.
+    /// Number of packets received since the last call with chunks that were discarded for lack of a valid
+    /// code.
     pub const fn take_unauthenticated(&mut self) -> u64 {
         core::mem::replace(&mut self.control.unauthenticated, 0)
     }
 
-    /// Whether an INIT ACK comes from an end that cannot authenticate, and this end accepts only peers that can: it requires
-    /// authenticated COOKIE ECHOs. Such an INIT ACK may be forged: everyone on the way can leave the parameters out.
+    /// Whether an INIT ACK comes from an end that cannot authenticate, although this end requires
+    /// authenticated COOKIE ECHOs. Such an INIT ACK may be forged: any attacker on the path can remove
+    /// the parameters.
     pub(super) fn lacks_authentication(&self, init: &Init) -> bool {
         let agreed = self.config.agreed(init.extensions()).has(Extensions::AUTH);
         self.config.requires_cookie_authentication()
             && !(agreed && init.options.authentication.is_some())
     }
 
-    /// Checks the authentication of a COOKIE ECHO that comes before the association has keys. Returns whether the packet has a
-    /// valid AUTH chunk, which is removed; none if the packet is to be discarded.
+    /// Checks the authentication of a COOKIE ECHO that arrives before the association has keys. Returns
+    /// whether the packet has a valid AUTH chunk, which is removed, or `None` if the packet must be
+    /// discarded.
     ///
     /// RFC 4895, 6.3: the keys follow from the parameters in the cookie.
     #[cold]
@@ -103,7 +106,8 @@ impl Association {
         }
     }
 
-    /// Sets an endpoint pair shared key (RFC 4895, 2), of this association only. Does not change which key is active.
+    /// Sets an endpoint pair shared key (RFC 4895, 2) for this association only. Does not change which
+    /// key is active.
     ///
     /// # Errors
     /// [`SharedKeyError`]; nothing is changed then.
@@ -111,7 +115,7 @@ impl Association {
         self.change_keys(|keys| keys.set(id, key))
     }
 
-    /// Authenticates what is sent with this key from now on. The peer needs to have it.
+    /// Authenticates outgoing packets with this key from now on. The peer must have it.
     ///
     /// # Errors
     /// [`SharedKeyError::Unknown`], [`SharedKeyError::Deactivated`].
@@ -119,8 +123,9 @@ impl Association {
         self.change_keys(|keys| keys.activate(id))
     }
 
-    /// Does not use this key for what is sent any more, until it is set again (RFC 6458, 8.3.4). What the peer authenticates with
-    /// it is accepted. Packets are authenticated when they are sent, so the key is free at once.
+    /// Stops using this key for outgoing packets until it is set again (RFC 6458, 8.3.4). Packets that
+    /// the peer authenticates with it are still accepted. Packets are authenticated when they are sent,
+    /// so the key is free immediately.
     ///
     /// # Errors
     /// [`SharedKeyError::Unknown`], [`SharedKeyError::Active`].
@@ -128,7 +133,7 @@ impl Association {
         self.change_keys(|keys| keys.deactivate(id))
     }
 
-    /// Deletes a shared key: what the peer authenticates with it is discarded.
+    /// Deletes a shared key: packets that the peer authenticates with it are discarded.
     ///
     /// # Errors
     /// [`SharedKeyError::Unknown`], [`SharedKeyError::Active`].
@@ -151,7 +156,7 @@ impl Association {
         }
     }
 
-    /// Bytes of the AUTH chunk that a packet with this chunk needs.
+    /// Length of the AUTH chunk that a packet with this chunk needs, bytes.
     pub(super) fn auth_len_of(&self, chunk: &Chunk) -> u32 {
         let auth = self.handshake.auth.as_ref().filter(|auth| auth.peer_requires(chunk.kind()));
         auth.map_or(0, |auth| auth.chunk_len())

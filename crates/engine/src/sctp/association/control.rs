@@ -1,4 +1,4 @@
-//! Control chunks that wait to be sent.
+//! The queue of control chunks to send.
 
 use std::collections::VecDeque;
 
@@ -13,7 +13,7 @@ use crate::transmit_info::PacketSize;
 /// Limits of the queue when a reply is added: chunks, and their bytes on the wire.
 const REPLIES_LIMIT: usize = 64;
 const REPLY_BYTES_LIMIT: u32 = 16 << 10;
-/// Room reserved beside replies for a SHUTDOWN or a COOKIE ACK, bytes.
+/// Bytes reserved in a packet of replies for a SHUTDOWN or a COOKIE ACK.
 const RESERVED: u32 = 16;
 
 /// A control chunk, its path, and the verification tag of its packet.
@@ -21,14 +21,15 @@ type Entry = (PathId, u32, Chunk);
 
 /// The queue of control chunks.
 ///
-/// RFC 9260, 12.4: one packet is answered by one packet at most, not counting DATA and SACKs. So no packet can
-/// cause a burst of replies.
+/// RFC 9260, 12.4: a packet is answered by at most one packet, not counting DATA and SACKs. So no packet
+/// can cause a burst of replies.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ControlQueue {
     queue: VecDeque<Entry>,
     /// The path of the packet that is being processed.
     pub answers_to: PathId,
-    /// The path of the first reply to that packet and the room left beside it; none: no reply yet.
+    /// The path of the first reply to that packet and the room left in the reply packet. `None` before
+    /// the first reply.
     begun: Option<(PathId, u32)>,
 }
 
@@ -74,8 +75,8 @@ impl ControlQueue {
         (self.answers_to, self.begun) = (path, None);
     }
 
-    /// Adds a reply to a chunk of the packet that is being processed, to a packet with room for `room` bytes.
-    /// A reply that does not fit beside the others, or for which the queue is too full, is dropped, as if the
+    /// Adds a reply to a chunk of the packet that is being processed, to a packet with room for `room`
+    /// bytes. A reply that no longer fits into that packet, or into the queue, is dropped, as if the
     /// network had lost it.
     pub fn reply(&mut self, path: PathId, tag: u32, chunk: Chunk, room: u32) {
         let queued: u32 = self.queue.iter().take(REPLIES_LIMIT).map(|(.., c)| c.wire_len()).sum();
@@ -98,8 +99,8 @@ impl ControlQueue {
         self.push(path, tag, chunk);
     }
 
-    /// Bundles the next chunks for one path into a packet. `room` is what a packet on a path holds. RFC 9260,
-    /// 6.10: INIT, INIT ACK and SHUTDOWN COMPLETE MUST NOT be bundled with other chunks.
+    /// Bundles the next chunks for one path into a packet. `room` returns the capacity of a packet on a
+    /// path. RFC 9260, 6.10: INIT, INIT ACK and SHUTDOWN COMPLETE MUST NOT be bundled with other chunks.
     #[cold]
     pub fn fill(
         &mut self,
@@ -202,7 +203,7 @@ mod tests {
                 queue.reply(THERE, 1, echo(20), 100);
             }
         }
-        // Three chunks of 28 bytes fit beside the room that is reserved.
+        // Three chunks of 28 bytes fit in addition to the reserved room.
         assert_eq!(packets(&mut queue), [(HERE, 1, 3); 3]);
     }
 

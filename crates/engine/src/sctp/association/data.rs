@@ -1,4 +1,4 @@
-//! Received DATA: what the association does beside storing it.
+//! Received DATA: the actions of the association other than storing it.
 
 use ropewalk_base::{PathId, StreamId, Time};
 
@@ -13,11 +13,11 @@ use crate::sctp::rx::{DataOutcome, DataSummary};
 #[derive(Clone, Copy, Default)]
 pub(super) struct Reports(u8);
 
-/// Most ERROR chunks in response to one packet.
+/// Maximum number of ERROR chunks in response to one packet.
 const REPORTS_LIMIT: u8 = 4;
 
 impl Reports {
-    /// Whether one more ERROR may answer the packet; counts it if so.
+    /// Whether another ERROR may answer the packet; if so, counts it.
     pub const fn may_report(&mut self) -> bool {
         let may = self.0 < REPORTS_LIMIT;
         self.0 += may as u8;
@@ -76,7 +76,7 @@ impl Association {
         self.receiver.queue_sack(path, room, self.sender.outstanding.chunk_limit());
     }
 
-    /// RFC 9260, 6.5: DATA with an invalid stream identifier is reported at once with an ERROR.
+    /// RFC 9260, 6.5: DATA with an invalid stream identifier is reported immediately with an ERROR.
     #[cold]
     fn report_stream(&mut self, stream: StreamId, reports: &mut Reports) {
         if reports.may_report() {
@@ -86,7 +86,7 @@ impl Association {
         }
     }
 
-    /// How a packet with DATA is named to its sender.
+    /// How a SACK identifies a packet with DATA to its sender.
     #[inline]
     fn echoed(&self, stamp: Option<DelayStamp>, summary: DataSummary) -> Option<Echoed> {
         match (stamp, self.config.packet_form) {
@@ -113,7 +113,7 @@ impl Association {
         {
             self.receiver.acks.on_echoed(now, path, echoed);
         }
-        // RFC 9260, 9.2: in SHUTDOWN-SENT every packet with DATA is acknowledged at once.
+        // RFC 9260, 9.2: in SHUTDOWN-SENT every packet with DATA is acknowledged immediately.
         let shutting = matches!(self.state, State::ShutdownSent { .. });
         let summary = DataSummary { urgent: summary.urgent || shutting, ..summary };
         self.receiver.acks.after_packet(now, path, summary);

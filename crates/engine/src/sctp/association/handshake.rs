@@ -24,19 +24,19 @@ use super::{Association, CloseReason, Event, State};
 use crate::path::PathStatus;
 use crate::scheduler::Scheduler;
 
-/// Longest cookie that is echoed, bytes. IP fragments a COOKIE ECHO that exceeds a packet (RFC 9260, 5.1.4:
-/// it MUST be sent). Cookies of other stacks have some hundreds of bytes and a few per address.
+/// Maximum length of an echoed cookie, bytes. IP fragments a COOKIE ECHO that exceeds a packet (RFC 9260,
+/// 5.1.4: it MUST be sent). Cookies of other stacks have some hundreds of bytes and a few per address.
 const LONGEST_COOKIE: usize = 32 << 10;
 
-/// What the handshake is made of, and what it has found out.
+/// Inputs and results of the handshake.
 ///
-/// `repr(C)` keeps the order of the fields: last those that every input accesses.
+/// `repr(C)` keeps the order of the fields, with those that every input accesses last.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub(super) struct Handshake {
     pub peer: Peer,
     key: CookieKey,
-    /// What the cookie of this association was sealed with, if a listener made it.
+    /// Seal of this association's cookie, if a listener made it.
     accepted_by: Option<Box<CookieSeal>>,
     /// CMT as configured; [`Config::cmt`] holds the part of it that the peer agreed to.
     pub own_cmt: CmtOptions,
@@ -58,7 +58,7 @@ pub(super) struct Handshake {
 }
 
 impl Handshake {
-    /// Seed of the random waits of congestion control, which differ from association to association.
+    /// Seed of the random waits of congestion control, which differ between associations.
     pub fn congestion_seed(&self) -> Seed {
         let own = u64::from(self.local_tag) << 32 | u64::from(self.local_tsn);
         Seed::root(own).child("congestion")
@@ -123,7 +123,7 @@ impl Handshake {
         self.peer.agreed.has(Extensions::ECN.and(Extensions::MARK_COUNT))
     }
 
-    /// ECN state of a new path; none if not negotiated.
+    /// ECN state of a new path, `None` if ECN was not negotiated.
     pub fn new_ecn(&self) -> Option<Box<Ecn>> {
         self.peer.agreed.has(Extensions::ECN).then(|| Box::new(Ecn::new(self.counts_marks())))
     }
@@ -190,9 +190,9 @@ impl Association {
         }
     }
 
-    /// The answer to a packet with an INIT from `source`, to be sent on `path`; [`Association::NO_PATH`]: no
-    /// path leads to that address. The answer depends on the INIT alone, and the association is not changed
-    /// (RFC 9260, 5.2.1, 5.2.2).
+    /// The answer to a packet with an INIT from `source`, to be sent on `path`, or
+    /// [`Association::NO_PATH`] if no path leads to that address. The answer depends on the INIT alone,
+    /// and the association is not changed (RFC 9260, 5.2.1, 5.2.2).
     pub fn answer_to_init(
         &self,
         now: Time,
@@ -285,11 +285,11 @@ impl Association {
         }
     }
 
-    /// Queues a COOKIE ECHO on `path`, bundled with the report of unrecognized parameters of the INIT ACK if
-    /// it fits (RFC 9260, 3.2.2). By itself the report would have to wait for the COOKIE ACK.
+    /// Queues a COOKIE ECHO on `path`, bundled with the report of unrecognized parameters of the INIT ACK
+    /// if it fits (RFC 9260, 3.2.2). Alone, the report would have to wait for the COOKIE ACK.
     ///
-    /// RFC 9260, 5.4: to an unconfirmed address that the user has not named, the cookie MUST be bundled with
-    /// a HEARTBEAT. It is not sent if both do not fit.
+    /// RFC 9260, 5.4: to an unconfirmed address that the user has not named, the cookie MUST be bundled
+    /// with a HEARTBEAT. It is not sent if both do not fit.
     fn queue_cookie_echo(&mut self, now: Time, path: PathId, cookie: Bytes, report: Option<Chunk>) {
         let echo = Chunk::CookieEcho(cookie);
         let mut room = self.sender.packet_room(path).saturating_sub(echo.wire_len());
@@ -348,7 +348,7 @@ impl Association {
         self.sender.paths.iter_mut().for_each(|path| path.ecn.clone_from(&fresh));
     }
 
-    /// Adopts what the peer's INIT or INIT ACK says.
+    /// Adopts the parameters of the peer's INIT or INIT ACK.
     pub(super) fn adopt_peer(&mut self, init: &Init) {
         self.handshake.peer_tag = init.tag;
         self.handshake.peer = Peer::of(init, &self.config);
@@ -379,7 +379,7 @@ impl Association {
         }
     }
 
-    /// Establishes the association, by a packet that answers one sent at `asked` on `home`, if that path
+    /// Establishes the association, on a packet that answers one sent at `asked` on `home`, if that path
     /// still exists.
     pub(super) fn establish(
         &mut self,
@@ -404,9 +404,9 @@ impl Association {
         self.push_event(event);
     }
 
-    /// Handles the expiry of T1-init or T1-cookie (RFC 9260, 4 and 5.1). Each retransmission goes to the next
-    /// address. Other implementations may accept a cookie only from the address that they gave it to, so
-    /// every second retransmission of a COOKIE ECHO goes to that one.
+    /// Handles the expiry of T1-init or T1-cookie (RFC 9260, 4 and 5.1). Each retransmission goes to the
+    /// next address. Other implementations may accept a cookie only from the address to which they sent
+    /// it, so every second retransmission of a COOKIE ECHO uses that address.
     pub(super) fn on_t1(&mut self, now: Time) {
         let (State::CookieWait { t1 } | State::CookieEchoed { t1, .. }) = &mut self.state else {
             return;

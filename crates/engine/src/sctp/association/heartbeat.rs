@@ -10,12 +10,12 @@ use crate::sctp::chunk::{Chunk, HeartbeatInfo};
 use crate::sctp::config::Config;
 use crate::sctp::tx::Path;
 
-/// Least time between two HEARTBEATs to a path that is not in use.
+/// Minimum interval between two HEARTBEATs on a path that is not in use.
 const UNUSED_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The heartbeats of all paths.
 ///
-/// `repr(C)` keeps the order of the fields: first those that every input accesses.
+/// `repr(C)` keeps the order of the fields, with those that every input accesses first.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub(super) struct Heartbeats {
@@ -28,7 +28,7 @@ pub(super) struct Heartbeats {
     pub interval: Duration,
     /// HB.Max.Burst; 0: no limit.
     pub burst: u32,
-    /// Longest time between HEARTBEATs to a failed path.
+    /// Maximum time between HEARTBEATs to a failed path.
     probe_interval: Duration,
     /// End of the current RTO, and the HEARTBEATs to unconfirmed addresses sent in it, to enforce HB.Max.Burst
     /// (RFC 9260, 5.4).
@@ -41,21 +41,21 @@ pub(super) struct Heartbeats {
 struct Heartbeat {
     /// The nonce of the pending HEARTBEAT, and when it counts as unanswered.
     pending: Option<(u64, Time)>,
-    /// The newest nonces: a path that has become longer than the wait answers late.
+    /// The previous nonces: a path that has become longer than the wait answers late.
     earlier: [u64; 8],
-    /// Send HEARTBEATs even with data in flight, because all data in flight was lost or the path's address
-    /// changed. Lasts until something is acknowledged on this path.
+    /// Send HEARTBEATs even with data in flight, because all data in flight was lost or the path's
+    /// address changed. Reset when data is acknowledged on this path.
     forced: bool,
     /// T3 has expired while the HEARTBEAT was pending, so the silence has been counted.
     counted: bool,
     /// When the next one is due.
     due: Option<Time>,
-    /// When the last one left.
+    /// When the last one was sent.
     sent_at: Time,
 }
 
 impl Heartbeat {
-    /// Whether the next HEARTBEAT is one that tests an idle path at the user's interval.
+    /// Whether the next HEARTBEAT tests an idle path at the user's interval.
     fn is_periodic(&self, tx: &TxPath) -> bool {
         matches!(tx.state.status(), PathStatus::Active | PathStatus::Inactive) && !self.forced
     }
@@ -139,7 +139,8 @@ impl Heartbeats {
         self.deadline.invalidate();
     }
 
-    /// The association is established: unconfirmed paths get a HEARTBEAT at once, others when they are idle.
+    /// The association is established: unconfirmed paths get a HEARTBEAT immediately, others when they
+    /// are idle.
     pub fn start(&mut self, now: Time, paths: &[Path], rng: &mut Rng) {
         let used = |(_, path): &(usize, &Path)| !path.retired && !path.announcing;
         for (i, path) in paths.iter().enumerate().filter(used) {
@@ -168,7 +169,8 @@ impl Heartbeats {
         tx.config.heartbeat_interval.unwrap_or(self.interval)
     }
 
-    /// How long after its failure a path is probed first. HB.interval bounds it: the probe interval may be infinite.
+    /// Time from a path's failure to its first probe. HB.interval bounds it: the probe interval may be
+    /// infinite.
     pub fn first_probe_after(&self, tx: &TxPath) -> Duration {
         self.probe_interval.min(self.interval_of(tx))
     }
@@ -209,9 +211,9 @@ impl Heartbeats {
         }
     }
 
-    /// Ends the wait for an answer that has not come in time. Returns whether that is an error of an idle path
-    /// (RFC 9260, 8.2). While data is in flight on the path, T3 detects the same silence. Each silence counts
-    /// as one error.
+    /// Ends the wait for an overdue answer. Returns whether this is an error of an idle path (RFC 9260,
+    /// 8.2). While data is in flight on the path, T3 detects the same silence. Each silence counts as one
+    /// error.
     pub fn take_unanswered(&mut self, now: Time, id: PathId, tx: &TxPath) -> bool {
         let heartbeat = &mut self.paths[id.index()];
         if heartbeat.pending.is_none_or(|(_, deadline)| deadline > now) {
@@ -235,7 +237,7 @@ impl Heartbeats {
     }
 
     /// When a HEARTBEAT that is due on `id` may be sent, if not now. At most HB.Max.Burst per RTO go to
-    /// unconfirmed addresses (RFC 9260, 5.4). The address whose last HEARTBEAT is the oldest comes first.
+    /// unconfirmed addresses (RFC 9260, 5.4). The address with the oldest last HEARTBEAT comes first.
     pub fn postponed(&mut self, now: Time, id: PathId, paths: &[Path]) -> Option<Time> {
         let confirms = |i: usize| {
             let heartbeat = &self.paths[i];
@@ -257,7 +259,7 @@ impl Heartbeats {
         None
     }
 
-    /// Builds a HEARTBEAT with a fresh nonce for `id`; its answer is pending from now on.
+    /// Builds a HEARTBEAT with a fresh nonce for `id`. Its answer is pending from now on.
     pub fn build(&mut self, now: Time, id: PathId, tx: &TxPath, nonce: u64) -> Chunk {
         let deadline = now + self.patience(tx);
         let heartbeat = &mut self.paths[id.index()];
@@ -270,8 +272,8 @@ impl Heartbeats {
         Chunk::Heartbeat(HeartbeatInfo { nonce, sent: now, probe: None }.to_bytes())
     }
 
-    /// As [`Heartbeats::build`], but an earlier HEARTBEAT without an answer keeps its deadline, so that repeated
-    /// requests of the user do not postpone the detection of a failure.
+    /// Like [`Heartbeats::build`], but an earlier HEARTBEAT without an answer keeps its deadline, so that
+    /// repeated requests of the user do not postpone the detection of a failure.
     pub fn build_beside(&mut self, now: Time, id: PathId, tx: &TxPath, nonce: u64) -> Chunk {
         let awaited = self.paths[id.index()].pending;
         let chunk = self.build(now, id, tx, nonce);
@@ -298,7 +300,7 @@ impl Heartbeats {
         None
     }
 
-    /// The path's address changed: a HEARTBEAT has to be answered from there, whatever is in flight.
+    /// The path's address changed: a HEARTBEAT must be answered from there even with data in flight.
     pub fn force(&mut self, id: PathId) {
         let heartbeat = &mut self.paths[id.index()];
         (heartbeat.pending, heartbeat.forced) = (None, true);

@@ -1,8 +1,8 @@
 //! One endpoint of an association. The code is split by phase and by algorithm, one file each.
 //!
-//! **One input, then drain, then ask for the deadline**: after each `handle_*`, `send` or other
-//! call that takes `now`, call [`Association::poll_transmit`] until it returns nothing, then
-//! [`Association::poll_event`] until nothing, then [`Association::next_deadline`].
+//! **One input, then drain, then read the deadline**: after each `handle_*`, `send` or other call that
+//! takes `now`, call [`Association::poll_transmit`] until it returns nothing, then
+//! [`Association::poll_event`] until it returns nothing, then [`Association::next_deadline`].
 
 mod abort;
 mod address_reconfiguration;
@@ -83,8 +83,8 @@ pub enum Event {
     Readable,
     /// The send buffer has room again.
     Writable,
-    /// The peer has restarted the association (RFC 9260, 5.2.4 A). Queued and unacknowledged data is dropped,
-    /// a message of which only the beginning was read is never completed, and sequence numbers start over.
+    /// The peer has restarted the association (RFC 9260, 5.2.4 A). Queued and unacknowledged data is
+    /// dropped, a partially read message is never completed, and sequence numbers start over.
     Restarted,
     /// Streams were reset or added, or a request about them has ended: see [`Association::poll_reconfiguration`].
     Reconfigured,
@@ -137,8 +137,8 @@ impl core::error::Error for SendError {}
 ///
 /// Each part owns its data. The methods of the association connect the parts, and depend on its state.
 ///
-/// `repr(C)` keeps the fields in this order, here and in the parts: first those that every input reads. With a
-/// thousand associations, cache misses dominate the time.
+/// `repr(C)` keeps the fields in this order, here and in the parts, with those that every input reads
+/// first. With a thousand associations, cache misses dominate the time.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub struct Association {
@@ -151,34 +151,34 @@ pub struct Association {
     config: Config,
 }
 
-/// What the association sends beside data, and what it tells the user.
+/// Control chunks that the association sends, and events for the user.
 #[derive(Clone, Debug)]
 #[repr(C)]
 struct Control {
     queue: ControlQueue,
     heartbeats: Heartbeats,
-    /// Requests about streams; none before the first of them.
+    /// Requests about streams, `None` before the first.
     reconfiguration: Option<Box<Reconfiguration>>,
-    /// Requests about addresses; none before the first of them.
+    /// Requests about addresses, `None` before the first.
     addresses: Option<Box<AddressReconfiguration>>,
     events: VecDeque<Event>,
     /// Consecutive errors over all paths.
     errors: u32,
-    /// Packets that lacked a valid code, and that the driver has not counted.
+    /// Packets without a valid code that the driver has not counted yet.
     unauthenticated: u64,
 }
 
 /// Random numbers.
 #[derive(Clone, Debug)]
 struct Random {
-    /// For jitter and for ties.
+    /// For jitter and for breaking ties.
     rng: Rng,
-    /// Source of nonces; none if all random numbers are drawn from one seed in the order of their use.
+    /// Source of nonces. `None` if all random numbers are drawn from one seed in the order of their use.
     nonces: Option<Box<Generator>>,
 }
 
 impl Random {
-    /// A nonce for a HEARTBEAT that nobody can know without receiving it (RFC 9260, 5.4). Never 0, which
+    /// A nonce for a HEARTBEAT that cannot be known without receiving it (RFC 9260, 5.4). Never 0, which
     /// means "none".
     fn nonce(&mut self) -> u64 {
         let number = match &mut self.nonces {
@@ -195,7 +195,7 @@ impl Association {
         Self::new(config, scheduler, randomness.into())
     }
 
-    /// Creates an association that sends an INIT at once.
+    /// Creates an association that sends an INIT immediately.
     pub fn connect(
         config: Config,
         scheduler: Scheduler,
@@ -294,8 +294,8 @@ impl Association {
         self.send_with_ppid(stream, 0, payload, unordered)
     }
 
-    /// As [`Association::send`], with a payload protocol identifier, which tells the peer's application the
-    /// kind of the message (RFC 9260, 3.3.1; 0: not specified).
+    /// Like [`Association::send`], with a payload protocol identifier, which tells the peer's application
+    /// the kind of the message (RFC 9260, 3.3.1; 0: not specified).
     ///
     /// # Errors
     /// [`SendError`]; nothing is queued then.
@@ -324,7 +324,7 @@ impl Association {
         Ok(())
     }
 
-    /// Queues copies of this message until the send buffer is full, but at most `most`, and returns their
+    /// Queues up to `most` copies of this message, until the send buffer is full, and returns their
     /// number. No [`Event::Writable`] follows.
     ///
     /// # Errors
@@ -352,7 +352,7 @@ impl Association {
         Ok(count)
     }
 
-    /// Checks everything but the room in the send buffer.
+    /// Checks everything except the room in the send buffer.
     #[inline]
     fn may_send(&self, stream: StreamId, payload: &Payload) -> Result<(), SendError> {
         if payload.is_empty() {
@@ -383,14 +383,14 @@ impl Association {
         Ok(())
     }
 
-    /// Room in the send buffer, bytes of user data. The last message may exceed it, so that a message longer
-    /// than the whole buffer can be sent.
+    /// Room in the send buffer, bytes of user data. The last message may exceed it, so that a message
+    /// longer than the buffer can be sent.
     pub fn send_room(&self) -> u64 {
         self.sender.buffer_room()
     }
 
-    /// Emits [`Event::Writable`] if the send buffer was full and has room again, if only for a message that did not fit into the
-    /// reserve.
+    /// Emits [`Event::Writable`] if the send buffer was full and has room again, even if only for a
+    /// message that did not fit into the reserve.
     pub(super) fn report_writable(&mut self) {
         if self.sender.outstanding.was_full
             && (self.send_room() > 0
@@ -415,7 +415,7 @@ impl Association {
             && chunks.queue.held_bytes() == 0
     }
 
-    /// The highest TSN up to which all data has been received, as it would be acknowledged now.
+    /// The highest TSN up to which all data has been received, as a SACK would report it now.
     pub const fn cumulative_tsn(&self) -> Serial32 {
         Serial32::wrap(self.receiver.buffer.cumulative())
     }
@@ -452,7 +452,7 @@ impl Association {
         self.control.events.pop_front()
     }
 
-    /// What was found about paths that share a bottleneck, if congestion control uses it
+    /// The detected shared bottlenecks of paths, if congestion control uses them
     /// ([`BottleneckCoupling::Detected`](crate::congestion::BottleneckCoupling::Detected)).
     pub fn shared_bottlenecks(&self) -> Option<&SharedBottlenecks> {
         self.sender.bottlenecks.as_deref()
@@ -486,13 +486,13 @@ impl Association {
         &self.sender.measurements.stats
     }
 
-    /// Measures from now on how long each chunk takes from its first transmission to its delivery in order.
-    /// Starts again with each call.
+    /// Starts or restarts the measurement of the time from each chunk's first transmission to its
+    /// delivery in order.
     pub fn measure_delivery_delays(&mut self) {
         self.sender.measure_delivery_delays();
     }
 
-    /// These delays, nanoseconds. None unless they are measured.
+    /// These delays, nanoseconds. `None` unless they are measured.
     pub fn delivery_delays(&self) -> Option<&Histogram> {
         self.sender.outstanding.delivery_delays.as_deref().map(DeliveryDelays::nanos)
     }
@@ -512,8 +512,8 @@ impl Association {
         (self.receiver.buffer.held_bytes(), self.receiver.buffer.free())
     }
 
-    /// User data that arrived on a path and was stored since the association began, bytes. Duplicates are not
-    /// counted; data that was dropped to make room counts again when it is stored again.
+    /// User data that arrived on a path and was stored since the association began, bytes. Duplicates are
+    /// not counted. Data that was dropped to make room counts again when it is stored again.
     pub fn received_bytes(&self, path: PathId) -> u64 {
         self.receiver.acks.bytes_on(path)
     }
@@ -583,14 +583,15 @@ impl Association {
         self.sender.congestion.set_unit(u64::from(self.sender.outstanding.chunk_limit()));
     }
 
-    /// Messages of which nothing has been sent, oldest first (RFC 9260, 11.1.14), also after the association's end.
+    /// Messages that have not been sent even in part, oldest first (RFC 9260, 11.1.14), also after the
+    /// association's end.
     pub fn unsent(&self) -> impl Iterator<Item = Undelivered> {
         self.sender.outstanding.undelivered().filter(Undelivered::never_left)
     }
 
-    /// Messages that have been sent, in whole or in part, and whose end the peer has not acknowledged, oldest
-    /// first (RFC 9260, 11.1.15). The peer may or may not have received them. Also available after the end of
-    /// the association.
+    /// Messages that have been sent, in full or in part, and whose end the peer has not acknowledged,
+    /// oldest first (RFC 9260, 11.1.15). The peer may or may not have received them. Also available after
+    /// the end of the association.
     pub fn unacknowledged(&self) -> impl Iterator<Item = Undelivered> {
         self.sender.outstanding.undelivered().filter(|message| !message.never_left())
     }

@@ -13,8 +13,8 @@ use crate::sctp::packet::Packet;
 use crate::sctp::tx::Backlog;
 
 impl Association {
-    /// Queues a message that is delivered as `delivery` says. `ppid`: payload protocol identifier (RFC 9260, 3.3.1; 0:
-    /// not specified).
+    /// Queues a message with the delivery options `delivery`. `ppid`: payload protocol identifier (RFC
+    /// 9260, 3.3.1; 0: not specified).
     ///
     /// # Errors
     /// [`SendError`]; nothing is queued then.
@@ -48,7 +48,8 @@ impl Association {
         Ok(())
     }
 
-    /// Number of messages of a stream, or of all streams, that were given up by a rule, or by any rule (RFC 7496, 4.3 and 4.4).
+    /// Number of messages of a stream, or of all streams, that were abandoned by one policy, or by any
+    /// policy (RFC 7496, 4.3 and 4.4).
     pub fn abandoned_messages(
         &self,
         stream: Option<StreamId>,
@@ -64,7 +65,7 @@ impl Association {
         limits.and_then(|limits| limits.reports.as_ref()).is_some_and(|all| !all.is_empty())
     }
 
-    /// The messages that were given up since the last call, the earliest first. Empty without
+    /// The messages abandoned since the last call, the earliest first. Empty without
     /// [`Config::reports_abandoned`](crate::sctp::Config::reports_abandoned).
     pub fn take_abandoned(&mut self) -> Vec<Undelivered> {
         let limits = self.sender.outstanding.limits.as_mut();
@@ -76,18 +77,18 @@ impl Association {
         self.sender.waiting_bytes()
     }
 
-    /// The same, interactive messages counted separately.
+    /// The same, with interactive messages counted separately.
     pub fn backlog(&self) -> Backlog {
         self.sender.backlog()
     }
 
-    /// Whether messages with a lifetime are given up once their sending has begun: the peer understands
-    /// FORWARD-TSN (RFC 3758, 4.2), or I-FORWARD-TSN if messages are interleaved.
+    /// Whether partially sent messages are abandoned after their lifetime: the peer supports FORWARD-TSN
+    /// (RFC 3758, 4.2), or I-FORWARD-TSN if messages are interleaved.
     pub const fn abandons_messages(&self) -> bool {
         self.handshake.peer.agreed.abandons()
     }
 
-    /// Sends the FORWARD-TSN that is due in a packet of its own.
+    /// Sends the due FORWARD-TSN in its own packet.
     #[cold]
     pub(super) fn forward_tsn_packet(
         &mut self,
@@ -123,8 +124,8 @@ impl Association {
         taken
     }
 
-    /// Processes a FORWARD-TSN (RFC 3758, 3.6). A point beyond the reach of gap ack blocks cannot be honest, and
-    /// is treated like one that is out of date.
+    /// Processes a FORWARD-TSN (RFC 3758, 3.6). A point beyond the reach of gap ack blocks cannot be
+    /// valid, and is treated like an outdated one.
     #[cold]
     pub(super) fn on_forward_tsn(&mut self, now: Time, path: PathId, forward: &ForwardTsn) {
         if !self.state.receives_data() {
@@ -134,7 +135,7 @@ impl Association {
         self.note_readable(readable);
     }
 
-    /// Processes an I-FORWARD-TSN (RFC 8260, 2.3.1) as [`Self::on_forward_tsn`].
+    /// Processes an I-FORWARD-TSN (RFC 8260, 2.3.1) like [`Self::on_forward_tsn`].
     #[cold]
     pub(super) fn on_i_forward_tsn(&mut self, now: Time, path: PathId, forward: &IForwardTsn) {
         if !self.state.receives_data() {

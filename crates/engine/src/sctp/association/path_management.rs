@@ -1,5 +1,5 @@
-//! Path management for drivers of real sockets: paths that are added during an association, and changes that
-//! no packet reports.
+//! Path management for drivers of real sockets: paths that are added during an association, and changes
+//! that are not signalled by packets.
 
 use ropewalk_base::{PathId, Serial32, Time};
 
@@ -11,10 +11,10 @@ use crate::congestion::CongestionControl;
 use crate::path::{PathStatus, PathUse};
 
 impl Association {
-    /// Most paths of an association.
+    /// Maximum number of paths of an association.
     pub const PATHS_LIMIT: usize = 16;
-    /// Represents an address to which no path leads. No association has a path with this number while it has
-    /// fewer than [`Association::PATHS_LIMIT`].
+    /// Stands for an address that no path leads to. No association has a path with this number while it
+    /// has fewer than [`Association::PATHS_LIMIT`].
     pub const NO_PATH: PathId = PathId(Self::PATHS_LIMIT as u8 - 1);
 
     /// Number of streams on which messages may be sent: the smaller of both ends' limits.
@@ -33,8 +33,8 @@ impl Association {
         self.chunk_sizes().payload
     }
 
-    /// Length of the largest datagram that fits into one packet, bytes: an unordered message on stream 0 without a
-    /// payload protocol identifier. As [`Association::largest_payload`] otherwise.
+    /// Length of the largest datagram that fits into one packet, bytes: an unordered message on stream 0
+    /// without a payload protocol identifier. Otherwise like [`Association::largest_payload`].
     pub fn largest_datagram(&self) -> u32 {
         self.chunk_sizes().datagram
     }
@@ -49,7 +49,7 @@ impl Association {
         }
     }
 
-    /// What is needed to decode packets of the peer in the compact form.
+    /// Context for decoding packets of the peer in the compact form.
     #[inline]
     pub fn compact_context(&self) -> compact::Context {
         let near = Serial32::wrap(self.receiver.buffer.cumulative());
@@ -69,8 +69,8 @@ impl Association {
         self.sender.paths[path.index()].tx.state.status()
     }
 
-    /// Whether a SACK sent now would advertise clearly less room than there will be once the user has read
-    /// the newest data: it is due, and the receive buffer is small.
+    /// Whether a SACK that is due would advertise clearly less room now than after the user has read the
+    /// newest data. Only with a small receive buffer.
     pub const fn sack_is_early(&self) -> bool {
         let buffer = &self.receiver.buffer;
         self.sender.is_small(buffer.capacity())
@@ -87,26 +87,26 @@ impl Association {
         sent || received || !self.sender.outstanding.queue.is_empty() || !buffer.beyond().is_empty()
     }
 
-    /// Ends the association without sending anything: the driver knows that the peer is gone.
+    /// Ends the association without sending anything, because the driver knows that the peer is gone.
     pub fn peer_is_gone(&mut self) {
         if !matches!(self.state, State::Ended(_)) {
             self.close(CloseReason::Unreachable);
         }
     }
 
-    /// Sends an INIT now if the association has not started: the layer below has become ready.
+    /// Sends an INIT now if the association has not started, because the layer below has become ready.
     pub fn open(&mut self, now: Time) {
         if matches!(self.state, State::Closed) {
             self.begin(now);
         }
     }
 
-    /// Adds a path. A HEARTBEAT has to confirm it before it carries data (RFC 9260, 5.4). Returns none if
-    /// there are [`Association::PATHS_LIMIT`] already.
+    /// Adds a path. A HEARTBEAT has to confirm it before it carries data (RFC 9260, 5.4). Returns `None`
+    /// if there are [`Association::PATHS_LIMIT`] already.
     ///
     /// # Panics
-    /// Without path MTU discovery, if its packets are smaller than those of the existing paths: chunks have
-    /// been cut for these.
+    /// Without path MTU discovery, if its packets are smaller than those of the existing paths, for which
+    /// chunks have already been sized.
     pub fn add_path(&mut self, now: Time, path: PathConfig) -> Option<PathId> {
         let id = self.place_path(path)?;
         if self.state.sends_heartbeats() {
@@ -115,19 +115,20 @@ impl Association {
         Some(id)
     }
 
-    /// Adds a path from an address of this end that the peer does not know yet. Only an ASCONF is sent there, if it gets no
-    /// answer elsewhere, until [`Association::validate_path`] is called (RFC 5061, 5.3).
+    /// Adds a path from an address of this end that the peer does not know yet. Until
+    /// [`Association::validate_path`] is called, only an ASCONF that is not answered elsewhere is sent
+    /// there (RFC 5061, 5.3).
     ///
     /// # Panics
-    /// As [`Association::add_path`].
+    /// Like [`Association::add_path`].
     pub fn add_announcing_path(&mut self, path: PathConfig) -> Option<PathId> {
         let id = self.place_path(path)?;
         self.sender.paths[id.index()].announcing = true;
         Some(id)
     }
 
-    /// From now on a path begins at an address of this end that the peer does not know yet: as [`Association::add_announcing_path`],
-    /// for a path whose former address is gone.
+    /// Marks a path whose former address is gone and which now starts at an address of this end that the
+    /// peer does not know yet. Like [`Association::add_announcing_path`].
     ///
     /// # Panics
     /// If there is no such path.
@@ -137,7 +138,7 @@ impl Association {
         self.control.heartbeats.stop_path(path);
     }
 
-    /// Whether the path begins at an address of this end that the peer does not know yet.
+    /// Whether the path starts at an address of this end that the peer does not know yet.
     ///
     /// # Panics
     /// If there is no such path.
@@ -145,7 +146,7 @@ impl Association {
         self.sender.paths[path.index()].announcing
     }
 
-    /// Adds a path, or gives it the number of a retired one.
+    /// Adds a path, or reuses the number of a retired one.
     fn place_path(&mut self, path: PathConfig) -> Option<PathId> {
         if let Some(id) = self.replace_retired(path) {
             return Some(id);
@@ -175,7 +176,7 @@ impl Association {
         Some(id)
     }
 
-    /// Gives the number of a retired path to a new one.
+    /// Assigns the number of a retired path to a new one.
     fn replace_retired(&mut self, path: PathConfig) -> Option<PathId> {
         let free = |path: &Path| path.retired && path.tx.flights.is_empty();
         let id = PathId::from_index(self.sender.paths.iter().position(free)?);
@@ -183,7 +184,8 @@ impl Association {
         let ecn = self.handshake.new_ecn();
         let fresh = Path { learned: true, ecn, ..Path::new(&path, &self.config) };
         let old = core::mem::replace(&mut self.sender.paths[id.index()], fresh);
-        // Records of data refer to the path by its number: of what was in flight there, and of what the peer holds.
+        // Records refer to the path by its number, both for data in flight there and for data that the
+        // peer holds.
         let tx = &mut self.sender.paths[id.index()].tx;
         (tx.counters, tx.held, tx.flights) = (old.tx.counters, old.tx.held, old.tx.flights);
         self.control.heartbeats.stop_path(id);
@@ -201,8 +203,8 @@ impl Association {
         self.sender.paths[path.index()].retired
     }
 
-    /// Ends the use of a path whose address was removed. All data in flight there counts as lost at once, and nothing more is
-    /// sent on it. The next path that is added takes its number.
+    /// Ends the use of a path whose address was removed. All data in flight there counts as lost
+    /// immediately, and nothing more is sent on it. The next path that is added takes its number.
     ///
     /// # Panics
     /// If there is no such path.
@@ -241,32 +243,33 @@ impl Association {
         self.sender.epoch += 1;
     }
 
-    /// Changes the configuration of a path, at once and for when it starts over.
+    /// Changes the configuration of a path, immediately and for a restart of the association.
     pub(super) fn configure_path(&mut self, path: PathId, change: impl Fn(&mut PathConfig)) {
         change(&mut self.config.paths[path.index()]);
         change(&mut self.sender.paths[path.index()].tx.config);
     }
 
-    /// Sends a HEARTBEAT on this path at once, because its address changed or packets arrive from it again.
+    /// Sends a HEARTBEAT on this path immediately, because its address changed or packets arrive from it
+    /// again.
     ///
     /// # Panics
     /// If there is no such path.
     pub fn validate_path(&mut self, now: Time, path: PathId) {
         self.sender.paths[path.index()].announcing = false;
         if self.state.sends_heartbeats() {
-            // At once, and not by the timer: until then, SACKs may arrive for data sent to the old address,
-            // and so may the answer to a HEARTBEAT in flight there.
+            // Immediately rather than by the timer: until then, SACKs may arrive for data sent to the old
+            // address, and so may the answer to a HEARTBEAT in flight there.
             self.control.heartbeats.force(path);
             self.sender.forget_mtu(now, path);
             self.heartbeat_due(now, path);
             self.reset_congestion(path);
-            // A due time of now makes the driver poll even if no packet causes it to.
+            // A deadline of now makes the driver poll even if no packet causes it to.
             self.control.heartbeats.set_due(path, now);
         }
     }
 
-    /// Lets the congestion control of a path start over, because its route has changed, or the DSCP of its packets (RFC 9260,
-    /// 7.2.5).
+    /// Restarts the congestion control of a path, because its route or the DSCP of its packets has
+    /// changed (RFC 9260, 7.2.5).
     ///
     /// # Panics
     /// If there is no such path.
@@ -278,8 +281,8 @@ impl Association {
         self.sender.discard_views();
     }
 
-    /// Reports that nothing can be sent on this path, because its interface is gone. All data in flight there
-    /// counts as lost at once, and the path is inactive until a HEARTBEAT is answered.
+    /// Reports that nothing can be sent on this path because its interface is gone. All data in flight
+    /// there counts as lost immediately, and the path is inactive until a HEARTBEAT is answered.
     ///
     /// # Panics
     /// If there is no such path.

@@ -1,4 +1,4 @@
-//! What the peer announced in its INIT or INIT ACK.
+//! The parameters that the peer announced in its INIT or INIT ACK.
 
 use core::net::IpAddr;
 
@@ -15,7 +15,7 @@ use crate::multipath::PeerAcks;
 
 /// The peer of an association.
 ///
-/// `repr(C)` keeps the order of the fields: last those that every input accesses.
+/// `repr(C)` keeps the order of the fields, with those that every input accesses last.
 #[derive(Clone, Debug, Default)]
 #[repr(C)]
 pub(super) struct Peer {
@@ -23,24 +23,26 @@ pub(super) struct Peer {
     pub addresses: Vec<IpAddr>,
     /// Source address of its INIT, INIT ACK or COOKIE ECHO, if the driver has set it.
     source: Option<IpAddr>,
-    /// The longest time by which the peer delays a SACK. RFC 8985, 7.2 (WCDelAckT): 200 ms if nothing else is
-    /// known, as RFC 9260, 6.2, allows. Peers with CMT have the same options as this end.
+    /// Maximum delay of the peer's SACKs. RFC 8985, 7.2 (WCDelAckT): 200 ms if unknown, as RFC 9260, 6.2,
+    /// allows. Peers with CMT have the same options as this end.
     pub sack_delay: Duration,
     /// The reason for which the peer's user aborted the association.
     pub abort_reason: Option<Box<Bytes>>,
     /// Extensions of RFC 9260 that both ends support.
     pub agreed: Extensions,
-    /// Whether the peer accepts timestamps beside chunks.
+    /// Whether the peer accepts timestamp chunks.
     pub takes_stamps: bool,
-    /// Whether the peer's user says what the layer above SCTP is. Apart from `layer`, this takes no space.
+    /// Whether the peer indicated its adaptation layer. Separate from `layer`, because an `Option` takes
+    /// more space.
     says_layer: bool,
     /// Whether the peer holds few chunks beyond a missing one ([`FEW_CHUNKS`]).
     holds_few: bool,
     layer: u32,
 }
 
-/// The stack of FreeBSD, which usrsctp is as well, drops each I-DATA chunk that begins a message while it holds 512 chunks
-/// (`sctp_max_chunks_on_queue`), also the missing one that would let it deliver them. So it must never hold that many.
+/// While the stack of FreeBSD, and usrsctp, hold 512 chunks (`sctp_max_chunks_on_queue`), they drop each
+/// I-DATA chunk that begins a message, even the missing one that would allow delivery. So they must never
+/// hold that many.
 const FEW_CHUNKS: u32 = 500;
 
 impl Peer {
@@ -65,8 +67,8 @@ impl Peer {
         }
     }
 
-    /// Whether a peer with this INIT may be one that holds [`FEW_CHUNKS`]: of the stacks that interleave, it alone lists address
-    /// reconfiguration unless it is told not to.
+    /// Whether the sender of this INIT may be a stack that holds at most [`FEW_CHUNKS`]: of the stacks
+    /// with interleaving, it is the only one that lists address reconfiguration by default.
     fn holds_few(init: &Init) -> bool {
         let offered = init.extensions();
         offered.has(Extensions::I_DATA.and(Extensions::ASCONF)) && !offered.has(Extensions::CMT)
@@ -118,7 +120,7 @@ impl super::Association {
         }
     }
 
-    /// Passes configuration that has changed to the parts.
+    /// Applies changed configuration to the parts of the association.
     pub(super) fn apply_config(&mut self) {
         let peer = &self.handshake.peer;
         let all = TxConfig::of(&self.config);
@@ -159,8 +161,8 @@ impl super::Association {
         self.handshake.peer.has(&address)
     }
 
-    /// What the peer's user says about the layer above SCTP (RFC 5061, 4.2.6). None before the handshake, and if the peer says
-    /// nothing.
+    /// The peer's adaptation layer indication (RFC 5061, 4.2.6), `None` before the handshake and if the
+    /// peer sent none.
     pub fn peer_adaptation(&self) -> Option<u32> {
         let peer = &self.handshake.peer;
         peer.says_layer.then_some(peer.layer)
@@ -176,11 +178,11 @@ impl super::Association {
         (self.handshake.local_tag, self.handshake.peer_tag)
     }
 
-    /// Drops the paths that lead to no address of the peer, once its addresses are known. The other paths are
-    /// renumbered in their order. Chunks queued for dropped paths are dropped with them.
+    /// Drops the paths that lead to no address of the peer, once its addresses are known. The other paths
+    /// are renumbered in their order. Chunks queued for dropped paths are dropped with them.
     ///
-    /// RFC 9260, 5.1.2: only the addresses in the INIT or INIT ACK and its source address are destinations.
-    /// An address that the user named but the peer does not list is none.
+    /// RFC 9260, 5.1.2: only the addresses in the INIT or INIT ACK and its source address are
+    /// destinations. This excludes addresses that the user named but the peer does not list.
     ///
     /// Does nothing while data is outstanding or if no path would be left.
     pub fn retain_paths(&mut self, keep: impl Fn(PathId) -> bool) {

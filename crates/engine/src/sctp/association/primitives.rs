@@ -15,12 +15,12 @@ pub struct Parameters {
     /// Association.Max.Retrans. RFC 9260, 8.2: if it exceeds the sum of Path.Max.Retrans over all paths, the
     /// association may still count as alive when all paths are inactive.
     pub association_max_retrans: u32,
-    /// Path.Max.Retrans of the paths without a value of their own ([`Association::set_path_max_retrans`]),
-    /// and the number of errors after which a path is potentially failed.
+    /// Path.Max.Retrans of the paths without their own value ([`Association::set_path_max_retrans`]), and
+    /// the number of errors after which a path is potentially failed.
     pub failure: FailureLimits,
     /// Max.Init.Retransmits.
     pub max_init_retransmits: u32,
-    /// HB.interval of the paths without a value of their own ([`Association::set_heartbeats`]).
+    /// HB.interval of the paths without their own value ([`Association::set_heartbeats`]).
     pub heartbeat_interval: Duration,
     /// HB.Max.Burst; 0: no limit.
     pub heartbeat_burst: u32,
@@ -141,10 +141,10 @@ impl Association {
         Ok(())
     }
 
-    /// Sets whether HEARTBEATs are sent on this path while it is idle, and their interval; none: that of the
-    /// association (RFC 9260, 11.1.9). Without HEARTBEATs, an idle path is never found to have failed, and a
-    /// failed path never to have recovered. Unconfirmed addresses (5.4), potentially failed paths (RFC 7829)
-    /// and paths whose address changed get HEARTBEATs regardless.
+    /// Sets whether HEARTBEATs are sent on this path while it is idle, and their interval; `None` uses
+    /// the interval of the association (RFC 9260, 11.1.9). Without HEARTBEATs, the failure of an idle
+    /// path and the recovery of a failed path are never detected. Unconfirmed addresses (5.4),
+    /// potentially failed paths (RFC 7829) and paths whose address changed get HEARTBEATs regardless.
     ///
     /// # Panics
     /// If there is no such path.
@@ -161,7 +161,7 @@ impl Association {
         self.put_off_heartbeat(now, path);
     }
 
-    /// The HEARTBEAT interval of this path while it is idle; none: HEARTBEATs are disabled.
+    /// The HEARTBEAT interval of this path while it is idle, `None` if HEARTBEATs are disabled.
     ///
     /// # Panics
     /// If there is no such path.
@@ -196,7 +196,7 @@ impl Association {
         true
     }
 
-    /// Path.Max.Retrans of one path; none: that of the association (RFC 9260, 11.1.12).
+    /// Sets Path.Max.Retrans of one path; `None` uses that of the association (RFC 9260, 11.1.12).
     ///
     /// # Panics
     /// If there is no such path.
@@ -205,7 +205,8 @@ impl Association {
         self.apply_failure_limits(path);
     }
 
-    /// Number of errors after which one path is potentially failed; none: that of the association (RFC 7829, 7.1).
+    /// Sets the number of errors after which one path is potentially failed; `None` uses that of the
+    /// association (RFC 7829, 7.1).
     ///
     /// # Panics
     /// If there is no such path.
@@ -227,7 +228,8 @@ impl Association {
         self.sender.paths[path.index()].tx.config.failure(self.config.failure)
     }
 
-    /// Whether the send buffer has room. If not, [`Event::Writable`](super::Event::Writable) tells when it has room again.
+    /// Whether the send buffer has room. If not, [`Event::Writable`](super::Event::Writable) is emitted
+    /// when it has room again.
     pub fn await_room(&mut self) -> bool {
         let has_room = self.send_room() > 0;
         self.sender.outstanding.was_full |= !has_room;
@@ -258,7 +260,7 @@ impl Association {
     }
 }
 
-/// A number of errors of one path. So many do not occur.
+/// Limits a path's number of errors to 16 bits. Larger numbers do not occur.
 fn bounded(errors: u32) -> u16 {
     u16::try_from(errors).unwrap_or(u16::MAX)
 }

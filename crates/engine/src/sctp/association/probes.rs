@@ -12,7 +12,7 @@ use crate::sctp::packet::PacketForm;
 use crate::sctp::wire;
 
 impl Association {
-    /// Builds a HEARTBEAT with a fresh nonce for `id`; its answer is pending from now on.
+    /// Builds a HEARTBEAT with a fresh nonce for `id`. Its answer is pending from now on.
     pub(super) fn new_heartbeat(&mut self, now: Time, id: PathId) -> Chunk {
         let nonce = self.random.nonce();
         self.control.heartbeats.build(now, id, &self.sender.paths[id.index()].tx, nonce)
@@ -22,7 +22,7 @@ impl Association {
     /// only if it fits into a packet of that path.
     pub(super) fn on_heartbeat(&mut self, path: PathId, info: Bytes) {
         if self.answers_heartbeats() && info.len() as u32 + 8 <= self.sender.packet_room(path) {
-            // Copied, so that a few queued bytes do not keep the whole datagram in memory.
+            // Copied, so that a few queued bytes do not keep the entire datagram in memory.
             let info = Bytes::copy_from_slice(&info);
             self.reply_to_peer(path, Chunk::HeartbeatAck(info));
         }
@@ -105,7 +105,7 @@ impl Association {
             let heartbeat = Chunk::Heartbeat(info.to_bytes());
             let room = match self.config.packet_form {
                 PacketForm::Standard => (size - self.config.headers()) / 4 * 4,
-                // Datagrams are not padded: their packets have the very size that was probed.
+                // Datagrams are not padded: their packets have exactly the probed size.
                 PacketForm::Compact => size - self.config.headers(),
             };
             let padding = room - heartbeat.wire_len() - self.auth_len_of(&heartbeat) - 4;
@@ -126,9 +126,9 @@ impl Association {
         }
     }
 
-    /// Reports that the system refused to send a packet of `size` bytes, headers included, on `path`, because
-    /// it exceeds the interface's MTU (EMSGSIZE). If it was a probe, the probe has failed. Data is cut
-    /// smaller from now on, and the data of the refused packet is found to be lost as usual.
+    /// Reports that the system refused to send a packet of `size` bytes, headers included, on `path`,
+    /// because it exceeds the interface's MTU (EMSGSIZE). If it was a probe, the probe has failed. Chunks
+    /// are smaller from now on, and the data of the refused packet is detected as lost as usual.
     ///
     /// # Panics
     /// If there is no such path.

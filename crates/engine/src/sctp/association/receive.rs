@@ -29,7 +29,8 @@ impl Association {
         self.handle_in_place(now, path, &mut packet);
     }
 
-    /// As [`Association::handle_datagram`], but takes the chunks out of `packet`, which can then be reused.
+    /// Like [`Association::handle_datagram`], but takes the chunks out of `packet`, which can then be
+    /// reused.
     pub fn handle_in_place(&mut self, now: Time, path: PathId, packet: &mut Packet) {
         if path.index() >= self.sender.paths.len() {
             return;
@@ -80,8 +81,8 @@ impl Association {
         // RFC 9260, 8.4 (5): a SHUTDOWN ACK that arrives after the end of the association is answered with a
         // SHUTDOWN COMPLETE. Keep reading: it may follow other chunks in this packet.
         let was_up = !matches!(self.state, State::Ended(_));
-        // Chunks are popped from the end of the reversed list. Removing each from the front would move all
-        // that follow.
+        // Chunks are popped from the end of the reversed list. Removing each from the front would move
+        // all following chunks.
         let count = packet.chunks.len();
         if count > 1 {
             packet.chunks.reverse();
@@ -123,8 +124,8 @@ impl Association {
         }
     }
 
-    /// Every input lets the scheduler decide again. It ends a wait of the scheduler, but not the wait of an
-    /// association that has not started.
+    /// Every input lets the scheduler decide again. It ends a wait of the scheduler, but not the wait of
+    /// an association that has not started.
     #[inline]
     fn begin_input(&mut self) {
         self.sender.refill_bursts();
@@ -133,7 +134,8 @@ impl Association {
         }
     }
 
-    /// Processes the chunks that only occur first in a packet. Returns whether to process the rest.
+    /// Processes the chunks that occur only at the start of a packet. Returns whether to process the
+    /// rest.
     #[cold]
     fn process_first_chunk(&mut self, now: Time, path: PathId, packet: &mut Packet) -> bool {
         // RFC 9260, 9.1: nothing in a packet with an ABORT is answered.
@@ -216,7 +218,7 @@ impl Association {
         true
     }
 
-    /// Processes any control chunk but SACK.
+    /// Processes any control chunk except SACK.
     #[cold]
     fn on_control(&mut self, now: Time, path: PathId, chunk: Chunk) {
         self.sender.outstanding.deadline.invalidate();
@@ -314,7 +316,7 @@ impl Association {
 
     /// Processes a SACK.
     pub(super) fn on_sack(&mut self, now: Time, sack: Sack) {
-        // A SACK with recent blocks only is understood where it was agreed on.
+        // A SACK with recent blocks only is accepted only if it was negotiated.
         let agreed = sack.number.is_none() || self.sender.config.peer_acks.on_request;
         if !self.state.receives_sacks() || !agreed {
             return;
@@ -324,7 +326,7 @@ impl Association {
         self.after_sack(now, cumulative, taken);
     }
 
-    /// Processes an NR-SACK, which was agreed on.
+    /// Processes an NR-SACK after its negotiation.
     #[cold]
     fn on_nr_sack(&mut self, now: Time, sack: &NrSack) {
         if !self.state.receives_sacks() {
@@ -352,9 +354,9 @@ impl Association {
         self.handshake.peer.agreed.has(Extensions::NR_SACK)
     }
 
-    /// Processes a chunk whose type is unknown or was not negotiated. RFC 9260, 3.2: the two highest bits of
-    /// the type say whether to report it and whether to continue. Returns whether to continue with the next
-    /// chunk.
+    /// Processes a chunk whose type is unknown or was not negotiated. RFC 9260, 3.2: the two highest bits
+    /// of the type determine whether to report it and whether to continue. Returns whether to continue
+    /// with the next chunk.
     #[cold]
     fn on_foreign(&mut self, chunk: &Chunk, reports: &mut Reports) -> bool {
         let kind = match chunk {

@@ -1,4 +1,4 @@
-//! Stream reconfiguration (RFC 6525): the requests of this end, and what their results change.
+//! Stream reconfiguration (RFC 6525): the requests of this end, and the effects of their results.
 
 mod peer_requests;
 
@@ -23,9 +23,9 @@ use crate::sctp::extensions::stream_reconfiguration::{
 /// Which streams [`Association::reset_streams`] resets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ResetDirection {
-    /// Those on which this end sends.
+    /// Streams on which this end sends.
     Outgoing,
-    /// Those on which the peer sends. The peer is asked to reset them.
+    /// Streams on which the peer sends. This end requests the reset from the peer.
     Incoming,
     /// Both.
     Both,
@@ -53,11 +53,13 @@ impl Association {
         self.handshake.peer.agreed.has(Extensions::RE_CONFIG)
     }
 
-    /// Requests that streams start over: their next message is the first one again, with stream sequence number 0. No stream
-    /// means all. Each stream gets [`Event::Reconfigured`] when its reset has ended.
+    /// Requests that streams start over: their next message is the first one again, with stream sequence
+    /// number 0. An empty list means all streams. Each stream gets [`Event::Reconfigured`] when its reset
+    /// has ended.
     ///
-    /// Messages sent earlier are delivered before the reset, which waits until the peer has acknowledged them. Messages sent
-    /// later on an outgoing stream wait until the reset has ended, and count as queued.
+    /// Messages sent earlier are delivered before the reset, which waits until the peer has acknowledged
+    /// them. Messages sent later on an outgoing stream wait until the reset has ended, and count as
+    /// queued.
     ///
     /// # Errors
     /// [`ReconfigurationError`]; nothing is requested then.
@@ -80,8 +82,8 @@ impl Association {
         self.request(Wish::Reset { outgoing, incoming, streams, answers: None })
     }
 
-    /// Requests further streams: `outgoing` ones on which this end sends, and `incoming` ones on which the peer sends.
-    /// [`Event::Reconfigured`] follows for each direction.
+    /// Requests further streams: `outgoing` ones on which this end sends, and `incoming` ones on which
+    /// the peer sends. [`Event::Reconfigured`] follows for each direction.
     ///
     /// # Errors
     /// [`ReconfigurationError`]; nothing is requested then.
@@ -100,10 +102,11 @@ impl Association {
         self.request(Wish::Add { outgoing, incoming })
     }
 
-    /// Requests a reset of the association: TSNs and the numbers of all streams of both directions start over, without a loss
-    /// of messages. [`Event::Reconfigured`] follows.
+    /// Requests a reset of the association: TSNs and the sequence numbers of all streams of both
+    /// directions start over, without a loss of messages. [`Event::Reconfigured`] follows.
     ///
-    /// All messages sent earlier are delivered before; those sent later wait until it has ended.
+    /// All messages sent earlier are delivered before the reset. Messages sent later wait until it has
+    /// ended.
     ///
     /// # Errors
     /// [`ReconfigurationError`]; nothing is requested then.
@@ -121,10 +124,11 @@ impl Association {
         self.config.accepted_requests = accepted;
     }
 
-    /// What [`Event::Reconfigured`] announced; none if everything has been taken.
+    /// The result that [`Event::Reconfigured`] announced, `None` if all have been taken.
     ///
-    /// A reset by the peer is taken only after the messages that were sent before it have been read. A user that asks before
-    /// each [`Association::read`] takes it before the first message that was sent after it.
+    /// A reset by the peer is returned only after the messages that were sent before it have been read. A
+    /// user that polls before each [`Association::read`] gets it before the first message that was sent
+    /// after it.
     pub fn poll_reconfiguration(&mut self) -> Option<Reconfigured> {
         self.control.reconfiguration.as_mut()?.take_event()
     }
@@ -148,7 +152,7 @@ impl Association {
         Ok(())
     }
 
-    /// Adds a request that conflicts with no other one.
+    /// Adds a request that does not conflict with another one.
     fn add_wish(&mut self, wish: Wish) {
         if let Some(streams) = wish.held_streams() {
             self.sender.outstanding.hold_streams(streams);
@@ -164,7 +168,7 @@ impl Association {
             .get_or_insert_with(|| Box::new(Reconfiguration::new(Serial32(numbers.0), numbers.1)))
     }
 
-    /// Performs what was deferred, and sends the next request, if their conditions are met now.
+    /// Performs deferred requests, and sends the next request, if their conditions are met now.
     #[cold]
     pub(super) fn follow_reconfiguration(&mut self, now: Time) {
         if self.state.reconfigures() {
@@ -173,7 +177,8 @@ impl Association {
         }
     }
 
-    /// Sends the requests that wait for nothing any more. RFC 6525, 5.1.1: one chunk with requests is outstanding at most.
+    /// Sends the requests that are no longer blocked. RFC 6525, 5.1.1: at most one chunk with requests is
+    /// outstanding.
     fn send_request(&mut self, now: Time) {
         if !matches!(self.state, State::Established) {
             return;
@@ -184,11 +189,11 @@ impl Association {
         for (at, waiting) in reconfiguration.requester.sendable(now) {
             let streams = waiting.wish.held_streams();
             if let Some(streams) = streams {
-                // The peer must not cause long searches.
+                // The peer must not be able to cause long searches.
                 let search = !matches!(waiting.wish, Wish::Reset { answers: Some(_), .. });
                 waiting.last_tsn = waiting.last_tsn.or_else(|| chunks.last_tsn_of(streams, search));
-                // A FORWARD-TSN with an old stream sequence number must not come after the reset. So it waits for the
-                // acknowledgement of the data, not only for its TSNs.
+                // A FORWARD-TSN with an old stream sequence number must not arrive after the reset. So
+                // the reset waits for the acknowledgement of the data, not only for its TSNs.
                 if waiting.last_tsn.is_none_or(|last| chunks.board.cumulative() < last) {
                     continue;
                 }
@@ -221,8 +226,8 @@ impl Association {
         self.send_control(path, chunk);
     }
 
-    /// Handles the timer of the outstanding request: it is sent again, to another address if there is one, and the timeout
-    /// counts as an error (RFC 6525, 5.1.1; RFC 9260, 8.1 and 8.2).
+    /// Handles the timer of the outstanding request: it is retransmitted, to another address if there is
+    /// one, and the timeout counts as an error (RFC 6525, 5.1.1; RFC 9260, 8.1 and 8.2).
     #[cold]
     pub(super) fn on_reconfiguration_timer(&mut self, now: Time) {
         let reconfiguration = self.control.reconfiguration.as_ref();
@@ -281,7 +286,7 @@ impl Association {
                 Parameter::Response(response) => self.on_response(now, response),
                 Parameter::Request(number, request) => {
                     answers.extend(self.on_request(now, to, number, request));
-                    // 5.2.1: a SACK SHOULD accompany the answer. It tells why a reset is deferred.
+                    // 5.2.1: a SACK SHOULD accompany the answer. It shows why a reset is deferred.
                     self.receiver.acknowledge_now();
                 }
             }
@@ -297,7 +302,7 @@ impl Association {
         let requester = &mut self.reconfiguration().requester;
         let Some(path) = requester.path() else { return };
         let rto = self.sender.paths[path.index()].tx.rtt.rto();
-        // Both ends may have to try again, and must not meet each time.
+        // Both ends may have to try again, and must not collide each time.
         let wait = rto + Duration::from_nanos(self.random.rng.below(rto.as_nanos().max(1)));
         let requester = &mut self.reconfiguration().requester;
         let Some(request) = requester.on_response(response, now + rto, now + wait) else { return };
@@ -322,7 +327,7 @@ impl Association {
             Request::ResetOutgoing { streams, answers, .. } => {
                 let code = if performed { Code::Performed } else { Code::Denied };
                 self.reconfiguration().responder.end_answered(answers, code);
-                // 5.2.7 H4: only now the numbers start over.
+                // 5.2.7 H4: the numbers start over only now.
                 self.sender.release_streams(&streams, performed);
                 self.announce(Reconfigured::Reset(streams, outcome));
             }
@@ -353,7 +358,7 @@ impl Association {
             Some((peer_tsn, local_tsn)) if performed => {
                 self.take_next_tsns(now, peer_tsn, local_tsn)
             }
-            // The peer has other TSNs now, and this end cannot know them.
+            // The peer has other TSNs now that this end cannot know.
             None if performed => {
                 self.abort_with(ErrorCause::VIOLATION);
                 return;
@@ -365,7 +370,7 @@ impl Association {
     }
 
     fn take_next_tsns(&mut self, now: Time, peer_tsn: Serial32, local_tsn: Serial32) {
-        // Unwrapped TSNs only ascend.
+        // Unwrapped TSNs are strictly increasing.
         let expected = self.receiver.buffer.cumulative() + 1;
         let step = u64::from(peer_tsn.0.wrapping_sub(expected as u32));
         let readable = self.receiver.buffer.ready_count();
@@ -377,13 +382,14 @@ impl Association {
         self.sender.outstanding.deadline.invalidate();
     }
 
-    /// Whether a SACK of TSNs that were never sent comes from the time before or after a reset of the TSNs.
+    /// Whether a SACK of TSNs that were never sent was sent before or after a reset of the TSNs.
     #[cold]
     pub(super) fn is_of_other_tsns(&self, cumulative: Serial32) -> bool {
         self.control.reconfiguration.as_ref().is_some_and(|one| one.excuses(cumulative))
     }
 
-    /// Ends the requests that were not sent, because the association shuts down. Held messages leave with the old numbers.
+    /// Ends the requests that were not sent, because the association shuts down. Held messages are sent
+    /// with the old numbers.
     #[cold]
     pub(super) fn cancel_requests(&mut self) {
         let Some(reconfiguration) = &mut self.control.reconfiguration else { return };
@@ -409,7 +415,7 @@ impl Association {
         }
     }
 
-    /// Sends no request any more, because the association ends.
+    /// Stops sending requests, because the association ends.
     pub(super) fn stop_requests(&mut self) {
         if let Some(reconfiguration) = &mut self.control.reconfiguration {
             reconfiguration.requester.stop();

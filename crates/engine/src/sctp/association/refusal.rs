@@ -1,16 +1,16 @@
-//! Refused INITs: the host at an address says that nothing receives SCTP there (RFC 9260, 10).
+//! Refused INITs: the host at an address reports that it does not receive SCTP (RFC 9260, 10).
 
 use ropewalk_base::{PathId, Time};
 
 use super::{Association, CloseReason, State};
 
 impl Association {
-    /// The addresses of these paths have refused the INIT, as an ICMP message said whose quoted INIT has this end's tag
-    /// ([`Association::tags`]). The driver has verified that.
+    /// The peer's addresses on these paths have refused the INIT: an ICMP message arrived that quotes an
+    /// INIT with this end's tag ([`Association::tags`]). The driver has verified the quotation.
     ///
-    /// RFC 9260, 10 (ICMP8): in COOKIE-WAIT, such a message is handled like an ABORT. Another address of the peer may still
-    /// answer, so the INIT is sent to the next one at once, and the association ends when all have refused. In all
-    /// other states, nothing happens.
+    /// RFC 9260, 10 (ICMP8): in COOKIE-WAIT, such a message is handled like an ABORT. Another address of
+    /// the peer may still answer, so the INIT is sent to the next one immediately, and the association
+    /// ends when all have refused. In all other states, nothing happens.
     pub fn on_init_refused(&mut self, now: Time, refused: impl Fn(usize) -> bool) {
         let State::CookieWait { t1 } = &mut self.state else { return };
         let paths = 0..self.sender.paths.len();
@@ -25,7 +25,7 @@ impl Association {
             self.close(CloseReason::Refused);
             return;
         };
-        // As a first attempt: the timeouts of other addresses say nothing about this one.
+        // Like a first attempt: the timeouts of other addresses do not apply to this one.
         t1.at = now + self.config.rto.initial;
         self.push_init(PathId::from_index(next));
     }

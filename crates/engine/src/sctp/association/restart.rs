@@ -1,5 +1,5 @@
-//! Processing of COOKIE ECHO: a new association, a duplicate, a collision or a restart of the peer (RFC 9260,
-//! 5.1 D, 5.2.4); and of stale cookie errors (5.2.6).
+//! Processing of COOKIE ECHO: a new association, a duplicate, a collision or a restart of the peer (RFC
+//! 9260, 5.1 D, 5.2.4). Also stale cookie errors (5.2.6).
 
 use bytes::Bytes;
 use ropewalk_base::{Duration, PathId, Time};
@@ -119,7 +119,7 @@ impl Association {
         self.establish(now, home, Some(cookie.created), Event::Restarted);
     }
 
-    /// Handles a stale cookie error: restarts the handshake and asks for a longer cookie life (RFC 9260,
+    /// Handles a stale cookie error: restarts the handshake and requests a longer cookie life (RFC 9260,
     /// 5.2.6). The number of attempts is limited.
     pub(super) fn on_stale_cookie(&mut self, now: Time, path: PathId) {
         let State::CookieEchoed { sent, .. } = &self.state else { return };

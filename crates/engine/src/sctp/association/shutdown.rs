@@ -10,8 +10,8 @@ use super::{Association, CloseReason, State};
 use crate::path::PathStatus;
 
 impl Association {
-    /// Starts a graceful shutdown: no more messages are accepted, and the association ends when all data is
-    /// acknowledged.
+    /// Starts a graceful shutdown: no more messages are accepted, and the association ends when all data
+    /// is acknowledged.
     pub fn shutdown(&mut self, now: Time) {
         match self.state {
             State::Established => {
@@ -48,7 +48,7 @@ impl Association {
         Retry { at: now + self.sender.paths[path.index()].tx.rtt.rto(), count }
     }
 
-    /// The path for transmission number `count` of SHUTDOWN or SHUTDOWN ACK. The first answers on the path on
+    /// The path for transmission number `count` of SHUTDOWN or SHUTDOWN ACK. The first uses the path on
     /// which the peer's SHUTDOWN arrived (RFC 9260, 6.4), and each further one goes to the next active
     /// address (6.4.1): the peer may have lost an address that is still active here.
     fn shutdown_path(&self, count: u32) -> PathId {
@@ -69,15 +69,15 @@ impl Association {
         self.send_control(path, Chunk::Shutdown(cumulative));
     }
 
-    /// RFC 9260, 9.2: DATA received in SHUTDOWN-SENT is answered with a SHUTDOWN at once. The SACK, which is due as well, goes
-    /// into the same packet.
+    /// RFC 9260, 9.2: DATA received in SHUTDOWN-SENT is answered with a SHUTDOWN immediately. The SACK,
+    /// which is due as well, is sent in the same packet.
     pub(super) fn answer_with_shutdown(&mut self) {
         self.push_shutdown(self.sack_destination());
     }
 
-    /// Processes the arrival of any packet of the peer. RFC 9260, 9.2: in SHUTDOWN-SENT the reception of any
-    /// packet SHOULD clear the retransmission count and restart T2, so that the peer has time for all that it
-    /// has queued.
+    /// Processes the arrival of any packet of the peer. RFC 9260, 9.2: in SHUTDOWN-SENT the reception of
+    /// any packet SHOULD clear the retransmission count and restart T2, so that the peer has time for all
+    /// its queued data.
     #[inline]
     pub(super) fn on_packet_from_peer(&mut self, now: Time) {
         if matches!(self.state, State::ShutdownSent { .. }) {
@@ -161,7 +161,7 @@ impl Association {
                 self.send_control(path, Chunk::SHUTDOWN_COMPLETE);
                 self.close(CloseReason::Shutdown);
             }
-            // RFC 9260, 8.4 (5): our SHUTDOWN COMPLETE was lost; the peer must not wait for it for ever.
+            // RFC 9260, 8.4 (5): our SHUTDOWN COMPLETE was lost. The peer must not wait for it forever.
             State::Ended(_) => self.control.queue.push_once(
                 path,
                 self.handshake.peer_tag,

@@ -8,7 +8,7 @@ use super::super::cause::AbortCause;
 /// Retransmission timer of a control chunk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Retry {
-    /// When the chunk is sent again.
+    /// When the chunk is retransmitted.
     pub at: Time,
     /// Number of retransmissions so far.
     pub count: u32,
@@ -27,7 +27,7 @@ pub enum CloseReason {
     NoAnswer,
     /// Every address of the peer refused the INIT: nothing receives SCTP there.
     Refused,
-    /// The peer rejected every cookie as stale, although each asked for a longer life.
+    /// The peer rejected every cookie as stale, although each INIT requested a longer life.
     StaleCookie,
     /// The peer stopped answering (Association.Max.Retrans).
     Unreachable,
@@ -53,7 +53,7 @@ impl core::fmt::Display for CloseReason {
 
 impl core::error::Error for CloseReason {}
 
-/// State of an association. The discriminant is a byte of its own, because the state is read several times
+/// State of an association. The discriminant is a separate byte, because the state is read several times
 /// per packet.
 #[derive(Clone, PartialEq, Debug)]
 #[repr(u8)]
@@ -84,7 +84,7 @@ pub enum State {
     ShutdownSent {
         /// T2-shutdown.
         t2: Retry,
-        /// T5-shutdown-guard: when the shutdown is given up.
+        /// T5-shutdown-guard: when the association is aborted.
         guard: Time,
     },
     /// The peer is shutting down; our data is still outstanding.

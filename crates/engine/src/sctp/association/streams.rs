@@ -8,7 +8,7 @@ use crate::sctp::extensions::interleaving::StreamScheduler;
 use crate::sctp::packet::PacketForm;
 
 impl Association {
-    /// Sends and expects I-DATA if both ends have listed it (RFC 8260, 2.2.1), before anything was sent.
+    /// Uses I-DATA if both ends have listed it (RFC 8260, 2.2.1). Called before any data is sent.
     pub(super) fn settle_interleaving(&mut self) {
         self.sender.settle_interleaving();
         if self.interleaves() {
@@ -29,15 +29,16 @@ impl Association {
         self.sender.outstanding.queue.stream_scheduler()
     }
 
-    /// Changes the order in which messages of different streams are sent (RFC 8260, 4.3.2). Values of streams stay.
-    /// Messages that wait are reordered, except that those of one stream keep their order.
+    /// Changes the order in which messages of different streams are sent (RFC 8260, 4.3.2). Values of
+    /// streams are kept. Queued messages are reordered, except that messages of one stream keep their
+    /// order.
     pub fn set_stream_scheduler(&mut self, scheduler: StreamScheduler) {
         self.sender.outstanding.queue.set_stream_scheduler(scheduler);
         self.sender.epoch += 1;
     }
 
-    /// Sets the priority of a stream (the least is sent first) or its weight (RFC 8260, 4.3.3), as the stream scheduler
-    /// reads it. Other schedulers ignore it.
+    /// Sets the priority of a stream (the lowest value is sent first) or its weight (RFC 8260, 4.3.3),
+    /// depending on the stream scheduler. Other schedulers ignore it.
     ///
     /// # Errors
     /// [`SendError::NoSuchStream`] if there is no such outbound stream.
@@ -50,15 +51,15 @@ impl Association {
         Ok(())
     }
 
-    /// User data of a stream that was queued and not sent yet, bytes. Messages that are not in the order of submission
-    /// ([`Urgency`](crate::sctp::Urgency) other than bulk) are not counted. Takes constant time with a stream scheduler
-    /// other than [`StreamScheduler::FirstCome`].
+    /// Queued user data of a stream that has not been sent yet, bytes. Messages outside the order of
+    /// submission ([`Urgency`](crate::sctp::Urgency) other than bulk) are not counted. Takes constant
+    /// time with a stream scheduler other than [`StreamScheduler::FirstCome`].
     pub fn unsent_bytes_on(&self, stream: StreamId) -> u64 {
         self.sender.outstanding.queue.bytes_of(stream)
     }
 
-    /// The message identifier of the next ordered message that is expected on a stream; none without interleaving. For
-    /// tests that forge valid I-DATA.
+    /// The message identifier of the next ordered message that is expected on a stream, `None` without
+    /// interleaving. For tests that forge valid I-DATA.
     #[doc(hidden)]
     pub fn expected_message(&self, stream: StreamId) -> Option<Serial32> {
         self.receiver.buffer.next_message_on(stream.0)

@@ -1,4 +1,4 @@
-//! Timers and deadlines, and what the sender reports after an input.
+//! Timers and deadlines, and the sender's reports after an input.
 
 use ropewalk_base::{PathId, Time};
 
@@ -8,11 +8,11 @@ use crate::path::PathStatus;
 use crate::sctp::tx::{PathReports, T3Expiry};
 
 impl Association {
-    /// When [`Association::handle_timeout`] must be called at the latest.
+    /// Latest time at which [`Association::handle_timeout`] must be called.
     #[inline]
     pub fn next_deadline(&self) -> Option<Time> {
         let mut next = self.sender.deadline().min(self.control.heartbeats.deadline());
-        // Without a branch per timer, because it is called after every input.
+        // Branch-free, because it is called after every input.
         let mut consider = |at: Option<Time>| next = next.min(at.unwrap_or(Time::FAR_FUTURE));
         consider(self.receiver.acks.deadline());
         consider(self.sender.wait_until);
@@ -124,11 +124,12 @@ impl Association {
         self.control.heartbeats.schedule(now, id, paths, &mut self.random.rng);
     }
 
-    /// Counts a timeout or an unanswered HEARTBEAT on `id`. `counts`: it counts against the association, too.
+    /// Counts a timeout or an unanswered HEARTBEAT on `id`. `counts`: whether it
+    /// also counts against the association.
     pub(super) fn note_path_error(&mut self, now: Time, id: PathId, counts: bool) {
         if self.sender.on_path_error(id) {
             if self.path_status(id) == PathStatus::PotentiallyFailed {
-                // RFC 7829, 3, rule 4: probe a potentially failed path with a HEARTBEAT at once.
+                // RFC 7829, 3, rule 4: probe a potentially failed path with a HEARTBEAT immediately.
                 self.control.heartbeats.set_due(id, now);
             }
             self.path_changed(now, id);
@@ -151,7 +152,7 @@ impl Association {
         self.push_event(Event::PathChanged(id, self.path_status(id)));
     }
 
-    /// Acts on what the sender has found out about the paths.
+    /// Acts on path changes that the sender has detected.
     #[inline]
     pub(super) fn follow_reports(&mut self, now: Time) {
         let reports = self.sender.take_reports();

@@ -10,7 +10,7 @@ use crate::sctp::packet::{Packet, PacketForm};
 use crate::sctp::tx::{Next, Path};
 
 impl Association {
-    /// The next packet to send; none if nothing may be sent now.
+    /// The next packet to send, `None` if nothing may be sent now.
     pub fn poll_transmit(&mut self, now: Time) -> Option<Transmit> {
         self.follow_requests(now);
         if self.is_silent() && !self.sender.has_limits() {
@@ -26,13 +26,13 @@ impl Association {
         Some(Transmit { path, packet, round, size, ecn })
     }
 
-    /// As [`Association::poll_transmit`], but writes the packet into `packet`, whose content is replaced. A
-    /// driver that reuses its packets saves an allocation and several copies per packet.
+    /// Like [`Association::poll_transmit`], but writes the packet into `packet`, whose content is
+    /// replaced. A driver that reuses its packets saves an allocation and several copies per packet.
     #[inline]
     pub fn poll_transmit_into(&mut self, now: Time, packet: &mut Packet) -> Option<TransmitInfo> {
         self.follow_requests(now);
         // Called at least once after every input, mostly with nothing to send. So the decision is inlined
-        // here, and each kind of packet is built in a function of its own.
+        // here, and each kind of packet is built in its own function.
         let transmit_info = if !self.control.queue.is_empty() {
             self.next_control(now, packet)
         } else if self.receiver.acks.has_sack_to_send()
@@ -60,7 +60,7 @@ impl Association {
         transmit_info
     }
 
-    /// Sends the requests of the extensions that wait for nothing any more.
+    /// Sends the requests of the extensions that are no longer blocked.
     #[inline]
     fn follow_requests(&mut self, now: Time) {
         if self.control.reconfiguration.is_some() {
@@ -71,7 +71,7 @@ impl Association {
         }
     }
 
-    /// Whether there is nothing to send at all.
+    /// Whether there is nothing to send.
     #[inline]
     fn is_silent(&self) -> bool {
         let answers = self.receiver.acks.has_sack_to_send();
@@ -112,8 +112,8 @@ impl Association {
         Some(self.data_packet(now, next?, packet))
     }
 
-    /// Builds a packet that begins with the chosen chunk. A SACK that is owed comes before it, and further
-    /// chunks that fit behind it.
+    /// Builds a packet that begins with the chosen chunk. A SACK that is owed precedes it, and further
+    /// chunks that fit follow it.
     #[inline]
     fn data_packet(&mut self, now: Time, next: Next, packet: &mut Packet) -> TransmitInfo {
         let (path, first, stamp) =
@@ -138,15 +138,15 @@ impl Association {
         self.sender.fill(now, next, room, packet)
     }
 
-    /// Sends a datagram that fits into a packet of its path only because nothing else is in it.
+    /// Sends a datagram that fits into a packet of its path only without other chunks.
     #[inline]
     fn send_alone(&mut self, now: Time, next: Next, packet: &mut Packet) -> TransmitInfo {
         packet.begin(self.handshake.peer_tag);
         self.sender.fill(now, next, self.sender.size_of(next), packet)
     }
 
-    /// Sends a chunk that exceeds the packets of its path: in pieces if the peer supports them, else whole, for
-    /// IP to fragment.
+    /// Sends a chunk that exceeds the packets of its path: in pieces if the peer supports them, else
+    /// complete, for IP to fragment.
     #[cold]
     fn send_too_long(&mut self, now: Time, next: Next, packet: &mut Packet) -> TransmitInfo {
         let path = next.path();
@@ -211,7 +211,7 @@ impl Association {
         self.sender.after_control_packet(path)
     }
 
-    /// Sends the oldest SACK that waits.
+    /// Sends the oldest queued SACK.
     #[cold]
     fn waiting_sack_packet(&mut self, packet: &mut Packet) -> Option<TransmitInfo> {
         let (path, sack, echo) =
@@ -273,7 +273,7 @@ impl Association {
         self.sender.reply_path(self.sack_path())
     }
 
-    /// Chooses among the paths whose DATA the SACK acknowledges (RFC 9260, 6.4).
+    /// Selects one of the paths whose DATA the SACK acknowledges (RFC 9260, 6.4).
     ///
     /// The fastest of them, according to handshake and heartbeats, opens the window soonest. If SACKs always
     /// took the path of the last packet, counting packets over all paths could fall in step with the paths
@@ -306,7 +306,7 @@ impl Association {
         quickest
     }
 
-    /// Room for a SACK on `path`, bytes: a whole packet, or with `sack.within_base` no more than the base
+    /// Room for a SACK on `path`, bytes: a full packet, or with `sack.within_base` no more than the base
     /// MTU.
     pub(super) fn sack_room(&self, path: PathId) -> u32 {
         let room = self.sender.packet_room(path);
@@ -321,8 +321,8 @@ impl Association {
     }
 }
 
-/// Whether a packet of control chunks answers one that may have contained DATA as well. The SACK for this DATA need not be
-/// sent in a packet of its own.
+/// Whether a packet of control chunks answers one that may also have contained DATA. The SACK for this
+/// DATA then does not need its own packet.
 fn answers_data(packet: &Packet) -> bool {
     let answers =
         |chunk: &Chunk| matches!(chunk, Chunk::CookieAck | Chunk::Error(_) | Chunk::Shutdown(_));

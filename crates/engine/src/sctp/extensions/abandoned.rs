@@ -1,21 +1,21 @@
-//! Counts of messages that were given up, by stream and by the rule that gave them up (RFC 7496, 4.3 and 4.4).
+//! Counts of abandoned messages, by stream and by policy (RFC 7496, 4.3 and 4.4).
 
 use std::collections::BTreeMap;
 
 use ropewalk_base::StreamId;
 
-/// The rule by which a message was given up (RFC 7496, 3).
+/// The policy by which a message was abandoned (RFC 7496, 3).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ReliabilityPolicy {
-    /// Its lifetime was over (`SCTP_PR_SCTP_TTL`).
+    /// Its lifetime expired (`SCTP_PR_SCTP_TTL`).
     Lifetime,
     /// Its retransmissions were used up (`SCTP_PR_SCTP_RTX`).
     Retransmissions,
-    /// The send buffer was full, and a message of higher priority came (`SCTP_PR_SCTP_PRIO`).
+    /// The send buffer was full, and a message of higher priority was submitted (`SCTP_PR_SCTP_PRIO`).
     Priority,
 }
 
-/// Number of messages that were given up.
+/// Number of abandoned messages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct AbandonedMessages {
     /// Before any part of them was sent.
@@ -33,7 +33,7 @@ impl AbandonedMessages {
 /// The counts of an association.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AbandonedCounts {
-    /// By stream, in the order of [`ReliabilityPolicy`]. No stream that the user does not send on is here.
+    /// By stream, in the order of [`ReliabilityPolicy`]. Contains only streams on which the user sends.
     streams: BTreeMap<u16, [AbandonedMessages; 3]>,
 }
 
@@ -48,7 +48,8 @@ impl AbandonedCounts {
         *counts = counts.plus(more);
     }
 
-    /// The messages of a stream, or of all, that were given up by a rule, or by any.
+    /// Number of messages of a stream, or of all streams, that were abandoned by one policy, or by any
+    /// policy.
     pub fn sum(
         &self,
         stream: Option<StreamId>,

@@ -1,13 +1,13 @@
 //! Interleaving of user messages and stream schedulers (RFC 8260).
 
-/// In which order the messages of different streams are sent (RFC 8260, 3).
+/// The order in which the messages of different streams are sent (RFC 8260, 3).
 ///
-/// With I-DATA, a scheduler may switch streams after each chunk; without it, after each message. Messages of one stream
-/// are always sent in the order of submission.
+/// With I-DATA, a scheduler may switch streams after each chunk, without it only after each message.
+/// Messages of one stream are always sent in the order of submission.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum StreamScheduler {
-    /// In the order of submission, whatever the streams (RFC 8260, 3.1). A short message waits for all that were
-    /// submitted before it.
+    /// In the order of submission, regardless of the streams (RFC 8260, 3.1). A short message waits for
+    /// all that were submitted before it.
     #[default]
     FirstCome,
     /// The streams with messages take turns (3.2).
@@ -15,8 +15,9 @@ pub enum StreamScheduler {
     /// The streams take turns, and a packet holds chunks of one stream only (3.3). A lost packet then delays one stream.
     /// Costs packets if messages are short.
     RoundRobinPerPacket,
-    /// The stream with the least value comes first, and streams with equal values take turns (3.4). A stream without a
-    /// value has 32768. A stream that never stops sending can keep those behind it from sending at all.
+    /// The stream with the lowest value comes first, and streams with equal values take turns (3.4). A
+    /// stream without a value has 32768. A stream that never stops sending can starve streams of lower
+    /// priority.
     Priority,
     /// Each stream gets the same share of the capacity, in bytes of user data (3.5).
     FairCapacity,

@@ -34,7 +34,7 @@ const TYPES: [(Extensions, u8); 15] = [
 ];
 
 impl Extensions {
-    /// None.
+    /// The empty set.
     pub const NONE: Self = Self(0);
     /// Authenticated chunks (RFC 4895).
     pub const AUTH: Self = Self(1);
@@ -44,16 +44,16 @@ impl Extensions {
     pub const I_DATA: Self = Self(1 << 2);
     /// Acknowledgement of address reconfiguration (RFC 5061).
     pub const ASCONF_ACK: Self = Self(1 << 3);
-    /// The sender of data requests SACKs by the I bit, and SACKs list only what changed
+    /// The sender of data requests SACKs by the I bit, and SACKs list only the blocks that changed
     /// ([`SackOptions::on_request`](crate::sctp::SackOptions::on_request)). Defined by this project.
     pub const REQUESTED_SACK: Self = Self(1 << 4);
     /// Stream reconfiguration (RFC 6525).
     pub const RE_CONFIG: Self = Self(1 << 5);
     /// Padding (RFC 4820).
     pub const PAD: Self = Self(1 << 6);
-    /// The sender's timestamp beside DATA (Sarwar et al., 2013). Defined by this project.
+    /// The sender's timestamp with DATA (Sarwar et al., 2013). Defined by this project.
     pub const DELAY_STAMP: Self = Self(1 << 7);
-    /// Both timestamps beside a SACK (Sarwar et al., 2013). Defined by this project.
+    /// Both timestamps with a SACK (Sarwar et al., 2013). Defined by this project.
     pub const DELAY_ECHO: Self = Self(1 << 8);
     /// Partial reliability (RFC 3758).
     pub const FORWARD_TSN: Self = Self(1 << 9);
@@ -61,26 +61,27 @@ impl Extensions {
     pub const ASCONF: Self = Self(1 << 10);
     /// Partial reliability of interleaved DATA (RFC 8260).
     pub const I_FORWARD_TSN: Self = Self(1 << 11);
-    /// DATA in pieces on a path that became too narrow for it. Defined by this project.
+    /// DATA in pieces for a path whose MTU has decreased. Defined by this project.
     pub const DATA_FRAGMENT: Self = Self(1 << 12);
-    /// Concurrent multipath transfer: the peer expects DATA on all paths at once, delays SACKs in spite of
-    /// gaps, and counts packets in the flags of SACKs (DAC). Only announced: no chunk has this type. Defined
-    /// by this project.
+    /// Concurrent multipath transfer: the peer expects DATA on several paths simultaneously, delays SACKs
+    /// in spite of gaps, and counts packets in the flags of SACKs (DAC). Only announced: no chunk has
+    /// this type. Defined by this project.
     pub const CMT: Self = Self(1 << 13);
-    /// Accurate ECN: SACKs come with the number of bytes that arrived marked, instead of an echo that is repeated until
-    /// it is confirmed. Defined by this project; it needs [`Self::ECN`].
+    /// Accurate ECN: SACKs are accompanied by the number of bytes that arrived marked, instead of an echo
+    /// that is repeated until it is confirmed. Defined by this project. Requires [`Self::ECN`].
     pub const MARK_COUNT: Self = Self(1 << 14);
     /// Timestamps in both directions.
     pub const DELAY: Self = Self::DELAY_STAMP.and(Self::DELAY_ECHO);
 
-    /// Explicit congestion notification, announced by a parameter of its own (RFC 4960, Appendix A).
+    /// Explicit congestion notification, announced by its own parameter (RFC 4960, Appendix A).
     pub const ECN: Self = Self(1 << 15);
-    /// What this implementation offers to a peer on a real path.
+    /// Extensions that this implementation offers to a peer on a real path.
     pub const OFFERED: Self = Self::OURS.and(Self::FORWARD_TSN);
     /// All extensions defined by this project.
     pub const OURS: Self = Self::DELAY.and(Self::DATA_FRAGMENT).and(Self::CMT);
 
-    /// Whether messages that have been sent may be abandoned. RFC 8260, 2.3.1: interleaved ones by I-FORWARD-TSN.
+    /// Whether messages that have been sent may be abandoned. RFC 8260, 2.3.1: interleaved messages by
+    /// I-FORWARD-TSN.
     pub const fn abandons(self) -> bool {
         let needed = match self.has(Self::I_DATA) {
             true => Self::FORWARD_TSN.and(Self::I_FORWARD_TSN),
@@ -127,7 +128,7 @@ impl Extensions {
         TYPES.into_iter().filter(move |(one, _)| self.has(*one)).map(|(_, kind)| kind)
     }
 
-    /// The set of the known ones among these chunk types; others are ignored.
+    /// The set of these chunk types; unknown ones are ignored.
     pub fn of_types(types: &[u8]) -> Self {
         let listed = TYPES.iter().filter(|(_, kind)| types.contains(kind));
         listed.fold(Self::NONE, |all, (one, _)| all.and(*one))
@@ -138,7 +139,7 @@ impl Extensions {
         self.0
     }
 
-    /// The set from 16 bits, without those that no chunk type identifies.
+    /// The set from 16 bits, without bits that do not correspond to a chunk type.
     pub(super) const fn from_bits(bits: u16) -> Self {
         Self(bits & ((1 << TYPES.len()) - 1))
     }

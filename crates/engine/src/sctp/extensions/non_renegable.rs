@@ -1,7 +1,8 @@
 //! Non-renegable selective acknowledgements (NR-SACK, draft-natarajan-tsvwg-sctp-nrsack-08): the sender's part.
 //!
-//! A receiver may drop data that gap ack blocks have reported (RFC 9260, 6.2), so its sender has to keep the data until the
-//! cumulative TSN passes it. Data in non-renegable gap ack blocks is never dropped. The sender frees it at once.
+//! A receiver may drop data that gap ack blocks have reported (RFC 9260, 6.2), so its sender has to keep
+//! the data until the cumulative TSN passes it. Data in non-renegable gap ack blocks is never dropped.
+//! The sender frees it immediately.
 //!
 //! ```text
 //!   cumulative TSN                            highest TSN sent
@@ -29,7 +30,7 @@ pub(crate) struct Kept {
     memory: GapDiff,
 }
 
-/// Bytes that are freed of a chunk of `bytes` bytes. The rest stays charged for the chunk's record.
+/// Bytes freed of a chunk of `bytes` bytes. The rest stays charged for the chunk's record.
 const fn freed_of(bytes: u32) -> u64 {
     bytes.saturating_sub(Data::HEADER) as u64
 }
@@ -41,14 +42,14 @@ impl Kept {
         &self.tsns
     }
 
-    /// Bytes of the send buffer that they do not occupy any more.
+    /// Bytes that they have released from the send buffer.
     #[inline]
     pub const fn freed(&self) -> u64 {
         self.freed
     }
 
-    /// Adds the TSNs beyond `cumulative` that these blocks report and earlier ones have not to `fresh`. TSNs from `end` on
-    /// have not been sent.
+    /// Adds the TSNs beyond `cumulative` that these blocks report for the first time to `fresh`. TSNs
+    /// from `end` on have not been sent.
     pub fn find_fresh(
         &mut self,
         cumulative: u64,
@@ -86,7 +87,7 @@ impl Kept {
 struct Blocks<'a> {
     words: &'a [Word],
     origin: u32,
-    /// Least distance of the next block.
+    /// Minimum distance of the next block.
     least: u32,
 }
 
@@ -103,9 +104,9 @@ impl Blocks<'_> {
     }
 }
 
-/// All TSNs that the renegable and the non-renegable blocks of an NR-SACK report, as blocks of a SACK. The lists should
-/// have no TSN in common; a TSN in both counts as non-renegable. Of each list, the first block that is not ascending and all
-/// after it are ignored, as in a SACK.
+/// All TSNs that the renegable and the non-renegable blocks of an NR-SACK report, as blocks of a SACK.
+/// The lists should have no TSN in common; a TSN in both counts as non-renegable. In each list, the first
+/// block that is not ascending and all later ones are ignored, as in a SACK.
 pub(crate) fn union(cumulative: Serial32, gaps: &GapList, kept: &GapList) -> GapList {
     if gaps.is_empty() {
         return kept.clone();

@@ -1,5 +1,5 @@
-//! Partial reliability (RFC 3758; RFC 7496, policies "timed" and "limited retransmissions"): how a message is to be
-//! delivered, and what the sender keeps about messages that need not be delivered.
+//! Partial reliability (RFC 3758; RFC 7496, policies "timed" and "limited retransmissions"): the delivery
+//! options of a message, and the sender's state for messages with limits.
 //!
 //! ```text
 //!   cumulative TSN       Advanced.Peer.Ack.Point
@@ -8,7 +8,7 @@
 //!         abandoned, or received  open
 //! ```
 //!
-//! An association that sends only plain messages allocates nothing of this.
+//! An association that sends only plain messages allocates none of this.
 
 use std::collections::VecDeque;
 
@@ -18,69 +18,74 @@ use super::abandoned::{AbandonedCounts, ReliabilityPolicy};
 use crate::payload::Payload;
 use crate::sctp::tx::Undelivered;
 
-/// Most second copies whose duplicates are expected. The duplicates of older ones count as spurious retransmissions.
+/// Maximum number of second copies whose duplicates are expected. The duplicates of older ones count as
+/// spurious retransmissions.
 const COPIED_LIMIT: usize = 256;
 
-/// How soon a message is to be sent.
+/// How urgently a message is sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Urgency {
-    /// Before all queued messages, on the path on which it arrives first. The message must be unordered and
-    /// fit into one packet; otherwise it is sent as [`Urgency::Bulk`].
+    /// Before all queued messages, on the path with the earliest arrival. The message must be unordered
+    /// and fit into one packet; otherwise it is sent as [`Urgency::Bulk`].
     Interactive,
     /// In the order of submission, on the path that the scheduler chooses.
     #[default]
     Bulk,
-    /// In the order of submission among these, each on the open path on which it arrives first. The order in which
-    /// they arrive does not matter: none of them waits for a quicker path, or is planned to arrive after others. The
-    /// message must be unordered and fit into one packet; otherwise it is sent as [`Urgency::Bulk`].
+    /// In the order of submission among messages of this urgency, each on the open path with the earliest
+    /// arrival. The order of arrival does not matter: such a message neither waits for a faster path, nor
+    /// is planned to arrive after others. The message must be unordered and fit into one packet;
+    /// otherwise it is sent as [`Urgency::Bulk`].
     FirstOpen,
     /// When no other message is queued.
     Background,
 }
 
-/// On how many paths a message is sent.
+/// The number of paths on which a message is sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Copies {
     /// On one path.
     #[default]
     One,
-    /// On the chosen path and on the open one of the others on which it arrives first. The peer delivers what
-    /// comes first and drops the other. Costs twice the bytes.
+    /// On the chosen path, and on the other open path with the earliest arrival. The peer delivers the
+    /// first copy and drops the second. Costs twice the bytes.
     Two,
 }
 
-/// How a message is to be delivered.
+/// Delivery options of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Delivery {
-    /// Time after which the message is not sent any more; none: it is sent until it is acknowledged. A
-    /// message that was sent before the end of its lifetime may arrive one forward delay after it. Towards a
-    /// peer without FORWARD-TSN, a message whose sending has begun is delivered reliably (RFC 3758, 4.1).
+    /// Time after which the message is no longer sent. `None`: it is sent until it is acknowledged. A
+    /// message that was sent within its lifetime may arrive up to one forward delay after its end. If the
+    /// peer does not support FORWARD-TSN, a message that has been sent in part is delivered reliably (RFC
+    /// 3758, 4.1).
     pub lifetime: Option<Duration>,
-    /// Most retransmissions (RFC 7496, 3.1); none: as many as the lifetime permits. Not in effect towards a
-    /// peer without FORWARD-TSN.
+    /// Maximum number of retransmissions (RFC 7496, 3.1). `None`: limited by the lifetime only. Ignored
+    /// if the peer does not support FORWARD-TSN.
     pub retransmissions: Option<u8>,
-    /// Priority (RFC 7496, 3.2): while the message has not been sent, it may be given up for one with a lower number, if the
-    /// send buffer is full. None: it is not.
+    /// Priority (RFC 7496, 3.2): when the send buffer is full, an unsent message may be abandoned for one
+    /// with a lower number. `None`: it is never abandoned for another.
     pub priority: Option<u32>,
-    /// Whether the message is delivered in the order of its stream. An ordered message waits for earlier ones
-    /// at the peer until these have arrived or are abandoned.
+    /// Whether the message is delivered in the order of its stream. At the peer, an ordered message waits
+    /// until earlier ones have arrived or are abandoned.
     pub ordered: bool,
-    /// How soon it is sent.
+    /// How urgently it is sent.
     pub urgency: Urgency,
-    /// On how many paths it is sent.
+    /// The number of paths on which it is sent.
     pub copies: Copies,
-    /// Whether the peer is asked to acknowledge its last chunk at once (SACK-IMMEDIATELY, RFC 7053, 7.1). Saves up to 200 ms
-    /// if the application waits for the acknowledgement, and costs a SACK.
+    /// Whether the last chunk requests an immediate acknowledgement (SACK-IMMEDIATELY, RFC 7053, 7.1).
+    /// Saves up to 200 ms if the application waits for the acknowledgement, and costs a SACK.
     pub immediate: bool,
-    /// Whether the message is queued even if the send buffer is full. For an application that has seen room for a message in
-    /// several associations and queues it in all of them: acknowledgements and losses change the room meanwhile.
+    /// Whether the message is queued even if the send buffer is full. For an application that has seen
+    /// room for a message in several associations and queues it in all of them: acknowledgements and
+    /// losses may change the room in between.
     pub exceeds_buffer: bool,
-    /// A number of the application, which comes back with the message if it is not delivered (RFC 6458, 5.3.4).
+    /// A number of the application, which is returned with the message if it is not delivered (RFC 6458,
+    /// 5.3.4).
     pub context: u32,
 }
 
 impl Delivery {
-    /// In order, and until it is acknowledged.
+    /// Ordered, and retransmitted until it is acknowledged.
     pub const RELIABLE: Self = Self {
         lifetime: None,
         retransmissions: None,
@@ -93,7 +98,7 @@ impl Delivery {
         context: 0,
     };
 
-    /// A datagram: unordered, given up after `lifetime`, and sent again at most once.
+    /// A datagram: unordered, abandoned after `lifetime`, and retransmitted at most once.
     pub const fn datagram(lifetime: Duration) -> Self {
         Self {
             lifetime: Some(lifetime),
@@ -108,7 +113,7 @@ impl Delivery {
         }
     }
 
-    /// Whether the sender has to keep anything about such a message.
+    /// Whether the sender needs no additional state for such a message.
     pub(crate) fn is_plain(&self) -> bool {
         Self { ordered: true, immediate: false, ..*self } == Self::RELIABLE
     }
@@ -129,20 +134,20 @@ impl Delivery {
     }
 }
 
-/// When a message is given up, and what else the sender keeps about it.
+/// The limits of a message, and the sender's other state for it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Limit {
-    /// End of the lifetime; [`Time::FAR_FUTURE`]: none.
+    /// End of the lifetime; [`Time::FAR_FUTURE`]: unlimited.
     pub expires: Time,
-    /// Most retransmissions; [`u8::MAX`]: any number.
+    /// Maximum number of retransmissions; [`u8::MAX`]: unlimited.
     pub retransmissions: u8,
-    /// Whether it may be given up for others while it waits. Only of messages that have no TSN yet.
+    /// Set if it may be abandoned for others while it is queued. Only for messages that have no TSN yet.
     pub priority: Option<u32>,
     /// Whether a second copy is sent on another path.
     pub twice: bool,
     /// Whether it was sent as [`Urgency::Interactive`].
     pub urgent: bool,
-    /// Whether its last chunk asks for a SACK. Only of messages that have no TSN yet.
+    /// Whether its last chunk requests a SACK. Only for messages that have no TSN yet.
     pub immediate: bool,
     /// The application's number.
     pub context: u32,
@@ -183,17 +188,17 @@ struct Limited {
 /// When FORWARD-TSN is sent.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ForwardTimer {
-    /// The highest point that the peer was told.
+    /// The highest point announced to the peer.
     pub told: u64,
-    /// When it was told.
+    /// Time of that announcement.
     pub told_at: Time,
-    /// When the chunk is sent at the latest; none: the peer need not be told.
+    /// Latest time at which the chunk is sent. `None`: the peer need not be informed.
     pub due: Option<Time>,
     /// Number of times that the same point was sent.
     pub repeats: u32,
 }
 
-/// What the sender keeps about messages that are not plain.
+/// The sender's state for messages that are not plain.
 #[derive(Clone, Debug)]
 pub(crate) struct Limits {
     /// Chunks with a TSN, lowest first.
@@ -204,13 +209,13 @@ pub(crate) struct Limits {
     pub first_open: VecDeque<Submitted>,
     /// Messages that are sent when the queue is empty.
     pub background: VecDeque<Submitted>,
-    /// User data of these, bytes.
+    /// User data of the messages outside the queue, bytes.
     pub waiting_bytes: u64,
     /// User data of the interactive ones, bytes.
     pub interactive_bytes: u64,
     /// Whether any message was sent as interactive.
     pub has_urgent: bool,
-    /// TSNs in flight of which a second copy is wanted.
+    /// TSNs in flight that need a second copy.
     pub second_copies: VecDeque<u64>,
     /// The last TSNs that were sent twice on purpose.
     copied: VecDeque<u64>,
@@ -218,19 +223,20 @@ pub(crate) struct Limits {
     pub queued_expiry: Time,
     /// Advanced.Peer.Ack.Point (RFC 3758, 3.5 A1).
     pub advanced: u64,
-    /// Up to here, all chunks are abandoned or have been reported as received.
+    /// All chunks up to here are abandoned or have been reported as received.
     pub passed: u64,
-    /// When the chunk after that expires, if a message may wait for it at the peer.
+    /// When the next chunk expires, if a message may wait for it at the peer.
     pub next_expiry: Time,
     pub forward: ForwardTimer,
-    /// Messages that were given up.
+    /// Counts of abandoned messages.
     pub abandoned: AbandonedCounts,
-    /// Those of them that the user has not taken yet; none: they are only counted.
+    /// Abandoned messages that the user has not taken yet. `None`: they are only counted.
     pub reports: Option<Vec<Undelivered>>,
 }
 
 impl Limits {
-    /// Nothing has been limited up to `cumulative`. `reports`: whether messages that are given up are kept for the user.
+    /// Creates the state when no message up to `cumulative` has limits. `reports`: whether abandoned
+    /// messages are kept for the user.
     pub fn new(cumulative: u64, reports: bool) -> Self {
         Self {
             sent: VecDeque::new(),
@@ -252,7 +258,7 @@ impl Limits {
         }
     }
 
-    /// Counts `count` messages of which nothing was sent as given up; `messages` is each of them.
+    /// Counts `count` unsent messages as abandoned. `messages` describes each of them.
     pub fn on_dropped(
         &mut self,
         policy: ReliabilityPolicy,
@@ -266,7 +272,7 @@ impl Limits {
         }
     }
 
-    /// Notes that a chunk with these limits gets `tsn`, the highest so far.
+    /// Records that a chunk with these limits gets `tsn`, the highest so far.
     pub fn note(&mut self, tsn: u64, limit: Limit) {
         let limit = Limit { immediate: false, priority: None, ..limit };
         if limit != Limit::NONE {
@@ -318,12 +324,12 @@ impl Limits {
         Some(message)
     }
 
-    /// The messages outside of the queue, oldest first in each list.
+    /// The messages outside the queue, oldest first in each list.
     pub fn beside_queue(&self) -> impl Iterator<Item = &Submitted> {
         self.interactive.iter().chain(&self.first_open).chain(&self.background)
     }
 
-    /// Drops the messages outside of the queue for which `is_over` returns true. Returns their number.
+    /// Drops the messages outside the queue for which `is_over` returns true. Returns their number.
     pub fn drop_beside_queue(
         &mut self,
         policy: ReliabilityPolicy,
@@ -349,8 +355,8 @@ impl Limits {
         dropped
     }
 
-    /// Drops the messages outside of the queue whose lifetime is over. Returns their number, and when the next of the
-    /// others expires.
+    /// Drops the messages outside the queue whose lifetime is over. Returns their number, and the
+    /// earliest expiry of the others.
     pub fn drop_expired(&mut self, now: Time) -> (u64, Time) {
         let mut next = Time::FAR_FUTURE;
         let dropped = self.drop_beside_queue(ReliabilityPolicy::Lifetime, |message| {
@@ -363,7 +369,7 @@ impl Limits {
         (dropped, next)
     }
 
-    /// Notes that the first of the second copies leaves.
+    /// Records that the first of the second copies is sent.
     pub fn on_copied(&mut self, tsn: u64) {
         self.second_copies.pop_front();
         if self.copied.len() == COPIED_LIMIT {
@@ -388,25 +394,26 @@ impl Limits {
         self.sent.binary_search_by_key(&tsn, |one| one.tsn).ok()
     }
 
-    /// The limits of `tsn`, and whether its message was given up; none: it is a plain one.
+    /// The limits of `tsn`, and whether its message was abandoned. `None`: its message has no limits.
     pub fn get(&self, tsn: u64) -> Option<(Limit, bool)> {
         let one = &self.sent[self.position(tsn)?];
         Some((one.limit, one.given_up))
     }
 
-    /// Whether `tsn` has an interactive message that was not given up.
+    /// Whether `tsn` belongs to an interactive message that was not abandoned.
     pub fn is_urgent(&self, tsn: u64) -> bool {
         self.get(tsn).is_some_and(|(limit, given_up)| limit.urgent && !given_up)
     }
 
-    /// Notes that the message of `tsn` was given up.
+    /// Records that the message of `tsn` was abandoned.
     pub fn give_up(&mut self, tsn: u64) {
         if let Some(at) = self.position(tsn) {
             self.sent[at].given_up = true;
         }
     }
 
-    /// Whether the peer was told to move past `tsn`, so that an acknowledgement of it does not show that it arrived.
+    /// Whether the peer was told to skip `tsn`, so that an acknowledgement of it does not prove its
+    /// arrival.
     pub fn was_skipped(&self, tsn: u64) -> bool {
         tsn <= self.forward.told && self.get(tsn).is_some_and(|(_, given_up)| given_up)
     }

@@ -1,13 +1,13 @@
-//! Stream reconfiguration (RFC 6525): resets the numbers of streams or of the whole association, and adds streams, while
-//! the association is used.
+//! Stream reconfiguration (RFC 6525): resets the sequence numbers of streams or of the entire
+//! association, and adds streams, while the association is in use.
 //!
 //! ```text
 //!   user ----> waiting ----> outstanding ----> RE-CONFIG (request)  ----> peer
 //!              requests      one chunk    <---- RE-CONFIG (response) <---
 //! ```
 //!
-//! [`requester`] keeps the requests of this end, [`responder`] the requests of the peer. The association applies the
-//! results to its streams. An association that uses none of this allocates nothing.
+//! [`requester`] keeps the requests of this end, [`responder`] the requests of the peer. The association
+//! applies the results to its streams. An association that uses none of this allocates nothing.
 
 pub(crate) mod parameters;
 pub(crate) mod requester;
@@ -20,22 +20,25 @@ use ropewalk_base::{Serial32, StreamId, Time};
 use self::requester::Requester;
 use self::responder::Responder;
 
-/// Most streams that one request lists. Both requests of a chunk then fit into the smallest packet that this
-/// implementation sends.
+/// Maximum number of streams in one request. Both requests of a chunk then fit into the smallest packet
+/// that this implementation sends.
 pub const LISTED_LIMIT: usize = 256;
-/// Most events that wait for the user. Further requests of the peer are not performed until the user has read some.
+/// Maximum number of unread events. Further requests of the peer are not performed until the user has
+/// read some.
 const EVENTS_LIMIT: usize = 16;
 
-/// Most streams that a request of the peer may list.
+/// Maximum number of streams in a request of the peer.
 const PEER_LIST_LIMIT: usize = 2048;
-/// How far SACKs of the time before a reset of TSNs may lie behind: all TSNs that can be outstanding at a time.
+/// How far old SACKs from before a reset of TSNs may lie behind: all TSNs that can be outstanding at a
+/// time.
 const OLD_TSNS: i32 = 1 << 16;
 
-/// Which requests of the peer are performed (RFC 6525, 6.3.1). By default, none are.
+/// The requests of the peer that are performed (RFC 6525, 6.3.1). By default, none.
 ///
-/// A request that this end has asked the peer for is performed in any case: the reset of streams after
-/// [`Association::reset_streams`](crate::sctp::Association::reset_streams) of incoming streams, and the addition of
-/// streams after [`Association::add_streams`](crate::sctp::Association::add_streams) of incoming streams.
+/// The peer's answers to requests of this end are always performed: the reset of streams after
+/// [`Association::reset_streams`](crate::sctp::Association::reset_streams) of incoming streams, and the
+/// addition of streams after [`Association::add_streams`](crate::sctp::Association::add_streams) of
+/// incoming streams.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct AcceptedRequests {
     /// Resets of streams, in both directions.
@@ -52,7 +55,7 @@ impl AcceptedRequests {
         Self { stream_resets: true, association_resets: true, more_streams: true };
 }
 
-/// Which streams a request is about.
+/// The streams that a request is about.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Streams {
     /// All streams of a direction.
@@ -62,7 +65,8 @@ pub enum Streams {
 }
 
 impl Streams {
-    /// These streams without repetitions, in ascending order. No stream means all (RFC 6525, 4.1).
+    /// These streams without repetitions, in ascending order. An empty list means all streams (RFC 6525,
+    /// 4.1).
     pub fn of(streams: &[StreamId]) -> Self {
         let each: BTreeSet<u16> = streams.iter().map(|stream| stream.0).collect();
         if each.is_empty() {
@@ -105,12 +109,12 @@ impl Streams {
         }
     }
 
-    /// Whether the list is longer than one that is kept for the peer.
+    /// Whether the list exceeds the limit for requests of the peer.
     pub(crate) fn is_too_long(&self) -> bool {
         self.listed().len() > PEER_LIST_LIMIT
     }
 
-    /// Whether every listed stream exists, if there are `count`.
+    /// Whether every listed stream exists among `count` streams.
     pub(crate) fn exist(&self, count: u16) -> bool {
         self.listed().iter().all(|stream| stream.0 < count)
     }
@@ -127,17 +131,19 @@ pub enum Outcome {
     Failed,
 }
 
-/// What has happened to the streams. [`Event::Reconfigured`](crate::sctp::Event::Reconfigured) says that there is one to be
-/// read by [`Association::poll_reconfiguration`](crate::sctp::Association::poll_reconfiguration).
+/// Events of stream reconfiguration. [`Event::Reconfigured`](crate::sctp::Event::Reconfigured) announces
+/// that one can be read by
+/// [`Association::poll_reconfiguration`](crate::sctp::Association::poll_reconfiguration).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Reconfigured {
     /// The peer has reset its outgoing streams: the next message of each is the first one. All messages sent before the reset
     /// have been read.
     ResetByPeer(Streams),
-    /// The request of this end to reset its outgoing streams has ended. Messages sent since then on these streams leave now.
+    /// The request of this end to reset its outgoing streams has ended. Messages submitted on these
+    /// streams in the meantime are sent now.
     Reset(Streams, Outcome),
-    /// The request of this end that the peer reset its streams was refused. If it is performed, [`Self::ResetByPeer`]
-    /// follows instead.
+    /// The request of this end that the peer reset its streams was refused. If it is performed,
+    /// [`Self::ResetByPeer`] follows instead.
     PeerResetRefused(Streams, Outcome),
     /// A reset of the association has ended: all streams of both directions start over. If it was performed, all messages
     /// that the peer sent before have been read.
@@ -151,8 +157,8 @@ pub enum Reconfigured {
         /// The next TSN of the peer.
         peer_tsn: Serial32,
     },
-    /// Streams were added, or the request to add them has ended without. The counts are those of this request; the
-    /// direction that it does not concern has 0.
+    /// Streams were added, or the request to add them has failed. The counts are those of this request;
+    /// the other direction has 0.
     StreamsAdded {
         /// Further streams on which this end sends.
         outgoing: u16,
@@ -172,11 +178,11 @@ pub enum ReconfigurationError {
     Closing,
     /// The stream does not exist.
     NoSuchStream,
-    /// An earlier request about the same streams, or one about the whole association, has not ended.
+    /// An earlier request about the same streams or about the entire association is still in progress.
     InProgress,
-    /// More than 65,535 streams in one direction.
+    /// More than 65,535 streams in one direction would result.
     TooManyStreams,
-    /// The request asks for nothing.
+    /// The request is empty.
     Empty,
 }
 
@@ -202,14 +208,15 @@ impl core::error::Error for ReconfigurationError {}
 pub(crate) struct Reconfiguration {
     pub requester: Requester,
     pub responder: Responder,
-    /// The TSN that followed the last one before TSNs of this end were reset; none: they were not reset.
+    /// The TSN that followed the last one before TSNs of this end were reset. `None`: they were not
+    /// reset.
     pub old_next_tsn: Option<Serial32>,
-    /// The association was reset at the request of the peer, and no data is sent before this time: it must not overtake the
-    /// response, which alone tells the peer that numbers start over.
+    /// The association was reset at the request of the peer, and no data is sent before this time. Data
+    /// must not overtake the response, which alone informs the peer that numbers start over.
     pub quiet_until: Option<Time>,
-    /// Whether the user has requested the reset of the association that the peer has requested as well.
+    /// Whether the user has requested the same reset of the association as the peer.
     pub both_reset: bool,
-    /// Each event with the number of messages that are read before it is taken.
+    /// Each event with the number of messages to be read before it is taken.
     events: VecDeque<(u64, Reconfigured)>,
     /// Number of messages that the user has read.
     read: u64,
@@ -229,7 +236,7 @@ impl Reconfiguration {
         }
     }
 
-    /// Whether the user has so many events to read that the peer must not cause more.
+    /// Whether so many events are unread that the peer must not cause more.
     pub fn is_full(&self) -> bool {
         let listed = |event: &Reconfigured| match event {
             Reconfigured::ResetByPeer(streams) => streams.listed().len(),
@@ -239,14 +246,14 @@ impl Reconfiguration {
         self.events.len() >= EVENTS_LIMIT || all > PEER_LIST_LIMIT
     }
 
-    /// Whether a SACK that acknowledges TSNs that were never sent may be an honest one: it is of the time before a reset of
-    /// TSNs, or of a peer that has performed one already.
+    /// Whether a SACK of TSNs that were never sent may be legitimate: it was sent before a reset of TSNs,
+    /// or by a peer that has already performed one.
     pub fn excuses(&self, cumulative: Serial32) -> bool {
         let is_old = |next| (-OLD_TSNS..0).contains(&cumulative.distance_from(next));
         self.requester.is_resetting_association() || self.old_next_tsn.is_some_and(is_old)
     }
 
-    /// When something has to be done.
+    /// When the next timer expires.
     pub fn deadline(&self) -> Option<Time> {
         self.requester.deadline().into_iter().chain(self.quiet_until).min()
     }
@@ -267,7 +274,7 @@ impl Reconfiguration {
         self.events.iter().any(|(after, _)| *after <= self.read)
     }
 
-    /// Takes the oldest event before which all messages have been read that precede it.
+    /// Takes the oldest event, once all messages that precede it have been read.
     pub fn take_event(&mut self) -> Option<Reconfigured> {
         let at = self.events.iter().position(|(after, _)| *after <= self.read)?;
         self.events.remove(at).map(|(_, event)| event)
@@ -278,7 +285,7 @@ impl Reconfiguration {
         self.read += 1;
     }
 
-    /// Forgets that messages are to be read first, because they were dropped.
+    /// Drops the condition that messages are read first, because they were dropped.
     pub fn on_discard(&mut self) {
         self.events.iter_mut().for_each(|(after, _)| *after = 0);
     }

@@ -9,7 +9,7 @@ pub(super) struct AnswerLimit {
     filled: Time,
 }
 
-/// Most replies in a row.
+/// Maximum number of replies in a burst.
 const BURST: u32 = 50;
 /// Interval of further replies: enough to tell a peer that its association no longer exists, too few for an
 /// attack.

@@ -30,7 +30,7 @@ use crate::sctp::{Data, DataFlags};
 
 /// Receive buffer of one association.
 ///
-/// `repr(C)` keeps the order of the fields: first those that every input accesses.
+/// `repr(C)` keeps the order of the fields, with those that every input accesses first.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct ReceiveBuffer {
@@ -43,23 +43,23 @@ pub struct ReceiveBuffer {
     fragmented: bool,
     /// Whether any chunk has been reported as non-renegable.
     promises: bool,
-    /// Bytes that are not advertised, so that data of before what has arrived finds room.
+    /// Bytes that are not advertised, so that data before the received data finds room.
     headroom: u32,
     /// Largest chunk received so far, bytes.
     largest: u32,
-    /// The highest TSN up to which waiting chunks are not dropped any more, if there are promises.
+    /// The highest TSN up to which waiting chunks are no longer dropped, if there are promises.
     promised: Serial32,
-    /// Highest TSN that the sender has abandoned; 0: none.
+    /// Highest TSN that the sender has abandoned, 0 before the first.
     skipped_to: u64,
     /// The message that is being delivered in parts; its next TSN is the base of `slots`.
     begun: Option<PartialDelivery>,
-    /// Highest TSN received in sequence, and those received beyond it.
+    /// Highest TSN received in sequence, and the TSNs received beyond it.
     gaps: Gaps,
     /// Chunks that wait for earlier ones.
     slots: Slots,
     ready: Ready,
     streams: InStreams,
-    /// Interleaved messages; none: chunks are DATA.
+    /// Interleaved messages. `None`: chunks are DATA.
     messages: Option<Box<Messages>>,
     /// Bookkeeping of `messages`, bytes.
     message_cost: u64,
@@ -67,11 +67,11 @@ pub struct ReceiveBuffer {
     pub stats: ReceiveStats,
 }
 
-/// Highest TSN that is accepted, counted from the cumulative TSN. RFC 9260, 3.3.4: gap ack blocks have 16-bit
-/// offsets, so a chunk beyond it could not be acknowledged.
+/// Highest TSN that is accepted, counted from the cumulative TSN. RFC 9260, 3.3.4: gap ack blocks have
+/// 16-bit offsets, so a chunk beyond it could not be acknowledged.
 const REACH: u64 = u16::MAX as u64;
 
-/// Part of the buffer that is freed at least if chunks to drop must be searched for.
+/// Minimum part of the buffer that is freed when chunks to drop must be searched for.
 const SEARCH_PART: u64 = 16;
 
 #[inline]
@@ -86,8 +86,8 @@ const fn charge_of_length(length: u32) -> u64 {
 }
 
 impl ReceiveBuffer {
-    /// Creates an empty buffer of `capacity` bytes that expects TSN `first` (unwrapped).
-    /// `headroom`: bytes of it that are not advertised, at most half of them.
+    /// Creates an empty buffer of `capacity` bytes that expects TSN `first` (unwrapped). `headroom`:
+    /// bytes of it that are not advertised, at most half of the buffer.
     pub fn new(capacity: u64, headroom: u32, first: u64) -> Self {
         Self {
             capacity,
@@ -110,7 +110,7 @@ impl ReceiveBuffer {
         }
     }
 
-    /// Expects TSN `first` (unwrapped) next. Messages that the user has not read stay.
+    /// Expects TSN `first` (unwrapped) next. Unread messages are kept.
     pub fn start_over(&mut self, first: u64) {
         *self = Self {
             ready: std::mem::take(&mut self.ready),
@@ -119,7 +119,7 @@ impl ReceiveBuffer {
         };
     }
 
-    /// Drops all out-of-order data, which will never be complete.
+    /// Drops all out-of-order data, because the missing data will not arrive.
     pub fn forget(&mut self, now: Time) {
         self.held_bytes = 0;
         self.promises = false;
@@ -189,7 +189,7 @@ impl ReceiveBuffer {
         self.ready.pop()
     }
 
-    /// As [`Self::read`], but returns only the length of the data, bytes.
+    /// Like [`Self::read`], but returns only the length of the data, bytes.
     #[inline]
     pub fn skip(&mut self) -> Option<u32> {
         self.ready.skip()
@@ -213,7 +213,7 @@ impl ReceiveBuffer {
         self.take(now, tsn, data, charge)
     }
 
-    /// Why a chunk is not accepted; none if it is new and there is room for it.
+    /// The reason for refusing a chunk, `None` if it is new and there is room for it.
     #[inline(always)]
     fn refuse(&mut self, now: Time, tsn: u64, data: &Data, charge: u64) -> Option<Arrival> {
         if tsn <= self.cumulative() || self.gaps.contains(tsn) {
@@ -306,8 +306,8 @@ impl ReceiveBuffer {
     }
 
     /// RFC 9260, 6.2: if the buffer is full, chunks with the highest TSNs may be dropped to make room for
-    /// lower ones. TSNs covered by the cumulative TSN are never dropped, nor are delivered ones and those reported as
-    /// non-renegable.
+    /// lower ones. TSNs covered by the cumulative TSN, delivered chunks, and those reported as
+    /// non-renegable are never dropped.
     #[cold]
     fn make_room(&mut self, now: Time, tsn: u64, new: &Data) -> bool {
         let charge = charge_of(new);
@@ -320,7 +320,7 @@ impl ReceiveBuffer {
             };
             self.renege(last);
             if last + 1 < end {
-                // Chunks beyond it were delivered. The search is paid for by what it frees.
+                // Chunks beyond it were delivered. Freeing more at a time amortizes the search.
                 goal = charge + self.most_free() / SEARCH_PART;
                 self.slots.trim();
             }
@@ -330,7 +330,7 @@ impl ReceiveBuffer {
         charge <= self.free() || self.is_owed(tsn, new)
     }
 
-    /// Drops the waiting chunk `tsn`, after which no chunk waits, as if it had never arrived.
+    /// Drops the waiting chunk `tsn`, the highest one that waits, as if it had never arrived.
     fn renege(&mut self, tsn: u64) {
         if self.messages.is_none() {
             self.cut_run(tsn);
@@ -348,7 +348,8 @@ impl ReceiveBuffer {
         meter::count(1);
     }
 
-    /// Keeps a chunk or delivers what it completes. Returns false if its SSN is invalid on its stream.
+    /// Stores a chunk, or delivers the message that it completes. Returns false if its SSN is invalid on
+    /// its stream.
     #[inline(always)]
     fn keep_or_release(&mut self, now: Time, tsn: u64, mut data: Data, charge: u64) -> bool {
         let whole = data.flags.has(DataFlags::WHOLE);
@@ -370,7 +371,7 @@ impl ReceiveBuffer {
         self.held_bytes += charge;
         let ssn = data.ssn;
         self.slots.keep(tsn, Held { data, arrived: now, run: tsn }, &self.gaps);
-        // A whole message is a run of its own.
+        // A complete message is a run of its own.
         let (first, last) = if whole { (tsn, tsn) } else { self.join(tsn) };
         if !whole && first == self.skipped_to + 1 && self.drop_orphans(first, last) {
             return true;

@@ -1,7 +1,8 @@
 //! Data that was sent after a reset of its stream and arrives before that reset is performed (RFC 6525, 5.2.2 E2).
 //!
-//! Its stream sequence numbers belong to the stream as it will be after the reset. So it is not acknowledged or
-//! reassembled before. Senders that wait for the answer to their request, as 5.1.2 A1 demands, send no such data.
+//! Its stream sequence numbers refer to the stream after the reset. So it is neither acknowledged nor
+//! reassembled before the reset. Senders that wait for the answer to their request, as 5.1.2 A1 requires,
+//! send no such data.
 
 use std::collections::BTreeMap;
 
@@ -13,15 +14,16 @@ use crate::receive::Arrival;
 use crate::sctp::chunk::Data;
 use crate::sctp::extensions::stream_reconfiguration::Streams;
 
-/// Memory of a chunk beside its user data, bytes: an entry of a tree whose nodes are at least half full.
+/// Memory of a chunk in addition to its user data, bytes: an entry of a tree whose nodes are at least
+/// half full.
 const ENTRY_COST: u64 = 2 * (size_of::<Data>() as u64 + 8) + 112;
 
-/// Data that is kept beside the receive buffer, because it cannot enter it yet.
+/// Data outside the receive buffer, because it cannot enter it yet.
 #[derive(Clone, Debug, Default)]
 pub struct Aside {
     /// Chunks with missing pieces.
     pub pieces: PartialChunks,
-    /// Data that waits for a reset of its stream; none: no reset is to come.
+    /// Data that waits for a reset of its stream, `None` if no reset is expected.
     early: Option<EarlyData>,
 }
 
@@ -31,7 +33,7 @@ impl Aside {
         self.early.as_ref().is_some_and(|early| tsn > early.last_tsn && early.streams.has(stream))
     }
 
-    /// Memory of what is kept, bytes.
+    /// Memory of the stored data, bytes.
     pub fn memory(&self) -> u64 {
         self.pieces.bytes() + self.early.as_ref().map_or(0, |early| early.bytes)
     }
@@ -48,14 +50,14 @@ struct EarlyData {
 }
 
 impl Receiver {
-    /// Lets data of these streams beyond `last_tsn` wait.
+    /// Makes data of these streams beyond `last_tsn` wait.
     pub fn await_reset(&mut self, streams: Streams, last_tsn: u64) {
         let chunks = BTreeMap::new();
         let early = EarlyData { streams, last_tsn, chunks, bytes: 0 };
         self.aside.get_or_insert_default().early = Some(early);
     }
 
-    /// Keeps a chunk that waits for the reset of its stream, if there is room for it.
+    /// Stores a chunk that waits for the reset of its stream, if there is room for it.
     #[cold]
     pub(super) fn keep_early(&mut self, tsn: u64, data: Data) {
         let room = self.buffer.free();
@@ -77,7 +79,7 @@ impl Receiver {
         self.buffer.restart_streams(now, streams);
     }
 
-    /// Processes the data that has waited for the reset. Returns false if the peer has violated the protocol with it.
+    /// Processes the data that has waited for the reset. Returns false if it violates the protocol.
     pub fn take_early(&mut self, now: Time) -> bool {
         let waiting = self.aside.as_mut().and_then(|aside| aside.early.take());
         self.reserve();
@@ -97,7 +99,7 @@ impl Receiver {
         (self.advertised, self.taken) = (self.buffer.free(), 0);
     }
 
-    /// Makes a SACK due at once, unless no DATA has arrived.
+    /// Makes a SACK due immediately, unless no DATA has arrived.
     pub fn acknowledge_now(&mut self) {
         if !self.acks.awaits_first_data() {
             self.acks.set_due();

@@ -7,7 +7,7 @@ use crate::sctp::gaps::{Word, distances, word};
 /// which is the cumulative TSN.
 #[derive(Clone, Debug)]
 pub struct Gaps {
-    /// Blocks before `head` are removed; their memory is reclaimed now and then.
+    /// Blocks before `head` are removed. Their memory is reclaimed from time to time.
     words: Vec<Word>,
     head: usize,
     origin: u64,
@@ -17,7 +17,7 @@ pub struct Gaps {
 const SWEEP: usize = 64;
 
 impl Gaps {
-    /// An empty list after `cumulative`.
+    /// Creates an empty list after `cumulative`.
     pub const fn new(cumulative: u64) -> Self {
         Self { words: Vec::new(), head: 0, origin: cumulative }
     }
@@ -34,7 +34,7 @@ impl Gaps {
         &self.words[self.head..]
     }
 
-    /// Whether nothing lies beyond the cumulative TSN.
+    /// Whether no TSN beyond the cumulative one has been received.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.head == self.words.len()
@@ -55,7 +55,7 @@ impl Gaps {
     /// Index in `words` of the first block that ends at `distance` or later.
     #[inline]
     fn position(&self, distance: u32) -> usize {
-        // Most arrivals have the highest TSN so far, or fill the first gap.
+        // Usually the arrival has the highest TSN so far, or fills the first gap.
         let ends_before = |word: &Word| self.distances(*word).1 < distance;
         match (self.words().first(), self.words.last()) {
             (Some(first), _) if !ends_before(first) => self.head,
@@ -132,8 +132,8 @@ impl Gaps {
         }
     }
 
-    /// Moves the cumulative TSN to `tsn`, which is beyond it, and past the block that it lies in or that follows
-    /// directly.
+    /// Moves the cumulative TSN to `tsn`, which is beyond it, and past a block that contains or directly
+    /// follows `tsn`.
     pub fn skip_to(&mut self, tsn: u64) {
         let mut cumulative = tsn;
         while let Some(first) = self.words.get(self.head) {
@@ -194,7 +194,7 @@ mod tests {
     fn any_order_of_arrivals_leaves_what_a_plain_set_would() {
         for case in 0..200 {
             let mut rng = Seed::root(case).child("gaps").rng();
-            // Near the wrap of the wire's numbers.
+            // Near the wrap-around of the numbers on the wire.
             let mut cumulative = (1u64 << 33) - 60;
             let (mut gaps, mut plain) = (Gaps::new(cumulative), RangeSet::new());
             for _ in 0..300 {

@@ -1,8 +1,8 @@
-//! Marks of the network (RFC 3168) that the sender of the data must be told of.
+//! Marks of the network (RFC 3168) that are reported to the sender of the data.
 //!
-//! RFC 4960, Appendix A: the receiver of a marked packet sends an ECNE with the lowest TSN of that packet beside its
-//! SACKs until a CWR confirms it. With accurate ECN, each SACK comes with the number of marked bytes of each path, which
-//! needs no confirmation.
+//! RFC 4960, Appendix A: after a marked packet, the receiver sends an ECNE with the lowest TSN of that
+//! packet along with its SACKs until a CWR confirms it. With accurate ECN, each SACK is accompanied by
+//! the number of marked bytes of each path, which needs no confirmation.
 
 use std::num::NonZeroU64;
 
@@ -21,24 +21,24 @@ const MARK_COUNT: u32 = 12;
 /// Marks of one path.
 #[derive(Clone, Copy, Debug, Default)]
 struct PathMarks {
-    /// Lowest TSN of the last marked packet; none: no mark is to be echoed. Unwrapped TSNs are never 0.
+    /// Lowest TSN of the last marked packet. `None`: no mark is to be echoed. Unwrapped TSNs are never 0.
     tsn: Option<NonZeroU64>,
     /// Bytes of DATA in marked packets.
     bytes: u32,
 }
 
-/// The marks that the peer is told of.
+/// The marks that are reported to the peer.
 #[derive(Clone, Debug)]
 pub struct MarkEchoes {
     paths: SmallVec<[PathMarks; 2]>,
     /// Whether there is a mark to report.
     any: bool,
-    /// Whether marked bytes are counted (accurate ECN), and no CWR ends the report.
+    /// Whether marked bytes are counted (accurate ECN) and reports are not ended by a CWR.
     counting: bool,
 }
 
 impl MarkEchoes {
-    /// No marks on `paths` paths.
+    /// Creates the state for `paths` paths without marks.
     pub fn new(paths: usize, counting: bool) -> Self {
         Self { paths: SmallVec::from_elem(PathMarks::default(), paths), any: false, counting }
     }
@@ -59,7 +59,8 @@ impl MarkEchoes {
         self.any = self.paths.iter().any(|path| path.tsn.is_some());
     }
 
-    /// Whether a SACK with marks may share a packet with DATA. Echoes are rare enough to go without.
+    /// Whether a SACK with marks may share a packet with DATA. ECNEs are rare enough to be sent without
+    /// DATA.
     pub const fn may_join_data(&self) -> bool {
         !self.any || self.counting
     }
@@ -81,13 +82,13 @@ impl MarkEchoes {
         self.any |= mark.tsn.is_some();
     }
 
-    /// Length of the chunks beside the next SACK, bytes.
+    /// Length of the mark chunks that accompany the next SACK, bytes.
     pub fn wire_len(&self) -> u32 {
         let each = if self.counting { MARK_COUNT } else { ECNE };
         each * self.paths.iter().filter(|path| path.tsn.is_some()).count() as u32
     }
 
-    /// Puts the chunks before the SACK, which would otherwise acknowledge their TSNs first.
+    /// Puts the chunks before the SACK, because otherwise the SACK would acknowledge their TSNs first.
     #[cold]
     pub fn add_to(&self, packet: &mut Packet) {
         for (path, marks) in (0..).zip(&self.paths) {

@@ -1,10 +1,10 @@
-//! DATA chunks that are too long for the path to send them on.
+//! DATA chunks that are too long for their path.
 //!
-//! A chunk is cut when it gets its TSN, and never again. If no path carries it any longer, RFC 9260, 6.9,
-//! leaves it to IP to fragment it. But a network that silently drops large packets may drop fragments as
-//! well, and over IPv6 only the sending host may fragment, without knowing the right size. Two ends that
-//! support DATA FRAGMENT, a chunk type of this project, avoid both: the pieces are sent together and count as one
-//! transmission.
+//! A chunk is cut when it gets its TSN, and never again. If no path can carry it any longer, RFC 9260,
+//! 6.9, leaves fragmentation to IP. But a network that silently drops large packets may also drop
+//! fragments, and over IPv6 only the sending host may fragment, without knowing the right size. If both
+//! ends support DATA FRAGMENT, a chunk type of this project, they avoid both problems: the pieces are
+//! sent together and count as one transmission.
 
 use std::collections::BTreeMap;
 
@@ -12,13 +12,13 @@ use crate::meter::{self, Defect};
 use crate::payload::Payload;
 use crate::sctp::extension_chunk::DataFragment;
 
-/// Memory limit for chunks with missing pieces, bytes. A chunk that does not fit has to be sent again.
+/// Memory limit for chunks with missing pieces, bytes. A chunk that does not fit has to be retransmitted.
 const WAITING_LIMIT: u64 = 256 << 10;
-/// Part of [`WAITING_LIMIT`] that is available however full the receive buffer is: this many bytes, or 1/32 of
-/// the buffer if that is more. All other chunks may wait for one that arrives in pieces.
+/// Part of [`WAITING_LIMIT`] that is available even with a full receive buffer: this many bytes, or 1/32
+/// of the buffer if that is more. All other chunks may wait for one that arrives in pieces.
 const WAITING_LEAST: u64 = 12 << 10;
 const WAITING_LEAST_PART: u64 = 32;
-/// Bookkeeping of a chunk beside its user data and the bitmap of received bytes, bytes.
+/// Bookkeeping of a chunk in addition to its user data and the bitmap of received bytes, bytes.
 const CHUNK_COST: u64 = 256;
 
 /// Chunks with missing pieces, by TSN.
@@ -28,11 +28,11 @@ pub struct PartialChunks {
     bytes: u64,
 }
 
-/// A chunk with missing pieces. A sender that cuts a chunk twice may cut it at other offsets. So each piece
-/// carries its offset, and received bytes are noted one by one.
+/// A chunk with missing pieces. A sender that cuts a chunk twice may cut it at other offsets. So each
+/// piece carries its offset, and received bytes are recorded individually.
 #[derive(Clone, Debug)]
 struct PartialChunk {
-    /// The user data; none if the pieces have lengths only.
+    /// The user data, `None` if the pieces have lengths only.
     bytes: Option<Vec<u8>>,
     /// One bit per received byte.
     come: Vec<u64>,
@@ -40,7 +40,7 @@ struct PartialChunk {
     total: u32,
 }
 
-/// Memory of a chunk with `total` bytes of user data while it waits, bytes.
+/// Memory of an incomplete chunk with `total` bytes of user data, bytes.
 const fn cost_of(total: u32) -> u64 {
     total as u64 + total as u64 / 8 + CHUNK_COST
 }
@@ -52,8 +52,8 @@ impl PartialChunk {
         Self { bytes: None, come: vec![0; words], missing: total, total }
     }
 
-    /// Adds a piece that lies within the chunk. The work is proportional to the piece's length, whatever came
-    /// before.
+    /// Adds a piece that lies within the chunk. The work is proportional to the piece's length,
+    /// regardless of earlier pieces.
     fn take(&mut self, offset: u32, payload: &Payload) {
         let end = offset + payload.len();
         if let Payload::Bytes(piece) = payload {
@@ -88,12 +88,12 @@ impl PartialChunk {
 }
 
 impl PartialChunks {
-    /// Memory of all waiting chunks, bytes.
+    /// Memory of all incomplete chunks, bytes.
     pub const fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Adds a piece; `free` and `capacity` are those of the receive buffer. Returns the user data of the whole
+    /// Adds a piece; `free` and `capacity` are those of the receive buffer. Returns the user data of the
     /// chunk once it is complete.
     pub fn take(
         &mut self,
@@ -130,7 +130,7 @@ impl PartialChunks {
         Some(chunk)
     }
 
-    /// Drops the chunks up to `cumulative`, which have arrived otherwise.
+    /// Drops the chunks up to `cumulative`, which have arrived in other packets.
     pub fn forget_up_to(&mut self, cumulative: u64) {
         while let Some(tsn) = self.waiting.keys().next().copied().filter(|tsn| *tsn <= cumulative) {
             self.forget(tsn);

@@ -15,11 +15,11 @@ use crate::sctp::gaps::{GapList, blocks_within};
 
 /// The receiving half of an association.
 ///
-/// `repr(C)` keeps the order of the fields: first those that every input accesses.
+/// `repr(C)` keeps the order of the fields, with those that every input accesses first.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct Receiver {
-    /// When SACKs are sent, and what they contain beside the window.
+    /// When SACKs are sent, and their contents other than the window.
     pub acks: Acknowledger,
     /// The peer's initial TSN, once known.
     first: Option<Serial32>,
@@ -30,7 +30,7 @@ pub struct Receiver {
     /// The window as last advertised, and the bytes of chunks accepted since.
     pub(super) advertised: u64,
     pub(super) taken: u64,
-    /// Data that cannot enter the receive buffer yet; none: there has been none.
+    /// Data that cannot enter the receive buffer yet, `None` until there is some.
     pub(super) aside: Option<Box<Aside>>,
     pub buffer: ReceiveBuffer,
 }
@@ -54,7 +54,7 @@ impl Receiver {
         self.first
     }
 
-    /// Sets how the peer is acknowledged. `non_renegable`: by NR-SACKs.
+    /// Sets the acknowledgement mode. `non_renegable`: by NR-SACKs.
     pub fn set_mode(&mut self, mode: SackMode, non_renegable: bool) {
         self.acks.set_mode(mode);
         self.non_renegable = non_renegable;
@@ -81,8 +81,8 @@ impl Receiver {
     /// The receive window to advertise to a sender whose full chunks have `chunk` bytes.
     ///
     /// RFC 9260, 6.2, and RFC 1122, 4.2.3.3: the receiver MUST avoid the silly window syndrome. So an
-    /// advertised window is not taken back, and its right edge moves by at least a full chunk or half of the
-    /// largest window, or not at all.
+    /// advertised window is never withdrawn, and its right edge moves by at least a full chunk or half of
+    /// the largest window, or not at all.
     #[inline(always)]
     fn advertise(&mut self, chunk: u32) -> u32 {
         let (free, left) = (self.buffer.window(), self.advertised.saturating_sub(self.taken));
@@ -110,7 +110,7 @@ impl Receiver {
         }
     }
 
-    /// Processes a DATA chunk, which is not empty.
+    /// Processes a non-empty DATA chunk.
     #[inline]
     pub fn on_data(&mut self, now: Time, data: Data, summary: &mut DataSummary) -> DataOutcome {
         summary.any = true;
@@ -181,7 +181,7 @@ impl Receiver {
     pub fn on_i_forward_tsn(&mut self, now: Time, path: PathId, forward: &IForwardTsn) -> bool {
         let readable = self.buffer.ready_count();
         let tsn = forward.cumulative.unwrap_near(self.buffer.cumulative());
-        // Each way is passed over once, however often it is listed.
+        // Each way is skipped once, however often it is listed.
         let mut last = BTreeMap::<(u16, bool), Serial32>::new();
         for one in forward.streams.iter().filter(|one| one.stream.0 < self.streams) {
             let known = last.entry((one.stream.0, one.unordered)).or_insert(one.message);
@@ -194,7 +194,7 @@ impl Receiver {
         self.buffer.ready_count() > readable
     }
 
-    /// Acknowledges a FORWARD-TSN or I-FORWARD-TSN. `moved`: the cumulative TSN moved.
+    /// Acknowledges a FORWARD-TSN or I-FORWARD-TSN. `moved`: whether the cumulative TSN moved.
     fn after_forward_tsn(&mut self, now: Time, path: PathId, moved: bool) {
         self.acks.after_forward_tsn(now, path, moved);
         if let Some(aside) = &mut self.aside {
@@ -203,7 +203,7 @@ impl Receiver {
         }
     }
 
-    /// Charges the receive buffer for what is kept outside of it.
+    /// Charges the receive buffer for data kept outside it.
     pub(super) fn reserve(&mut self) {
         let bytes = self.aside.as_ref().map_or(0, |aside| aside.memory());
         self.buffer.reserve(bytes);
@@ -215,8 +215,8 @@ impl Receiver {
         self.aside = None;
     }
 
-    /// Length of the next SACK on `path` with all its gap ack blocks and duplicates, bytes. That of an NR-SACK with both kinds of
-    /// blocks is an upper bound, so that it is sent alone.
+    /// Length of the next SACK on `path` with all its gap ack blocks and duplicates, bytes. For an
+    /// NR-SACK with both kinds of blocks, an upper bound, so that it is sent alone.
     pub fn sack_len(&self, path: PathId) -> u32 {
         let (header, blocks) = if self.non_renegable {
             (20, self.buffer.most_blocks())
@@ -238,7 +238,7 @@ impl Receiver {
         self.acks.keep(path, sack);
     }
 
-    /// Takes the oldest SACK that waits and its path. Its window is updated to the current one.
+    /// Takes the oldest queued SACK and its path. Its window is updated to the current one.
     #[cold]
     pub fn take_queued_sack(&mut self, chunk: u32) -> Option<(PathId, Chunk, Option<DelayEcho>)> {
         let (path, mut sack, echo) = self.acks.take_waiting()?;
@@ -255,9 +255,9 @@ impl Receiver {
         Some((path, sack, echo))
     }
 
-    /// Builds the next SACK or NR-SACK, which is sent on `path`, of at most `room` bytes, for a sender whose full chunks have `chunk` bytes. It
-    /// uses the memory of `spare`. The
-    /// echo of [`Self::take_echo`] belongs to it.
+    /// Builds the next SACK or NR-SACK, which is sent on `path`, of at most `room` bytes, for a sender
+    /// whose full chunks have `chunk` bytes. It uses the memory of `spare`. The echo of
+    /// [`Self::take_echo`] belongs to it.
     #[inline(always)]
     pub fn take_sack(&mut self, path: PathId, room: u32, chunk: u32, spare: GapList) -> Chunk {
         if self.non_renegable {
@@ -294,28 +294,28 @@ impl Receiver {
     }
 }
 
-/// What the DATA chunks of one packet require and contain.
+/// Summary of the DATA chunks of one packet.
 #[derive(Clone, Copy, Default)]
 pub struct DataSummary {
     /// A SACK is required.
     pub any: bool,
     /// TSN of the first chunk.
     pub first: Option<Serial32>,
-    /// It must be sent at once.
+    /// The SACK must be sent immediately.
     pub urgent: bool,
-    /// A chunk arrived again.
+    /// A chunk was a duplicate.
     pub repeated: bool,
     /// User data that was stored, bytes.
     pub bytes: u64,
 }
 
-/// What became of a DATA chunk.
+/// Result of processing a DATA chunk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DataOutcome {
     /// It was accepted, or dropped as a duplicate or for lack of room.
     Processed,
     /// There is no such stream.
     InvalidStream(StreamId),
-    /// It contradicts what arrived before.
+    /// It contradicts earlier data.
     Violation,
 }

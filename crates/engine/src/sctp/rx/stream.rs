@@ -1,6 +1,6 @@
 //! Ordered delivery within the streams of an association (RFC 9260, 6.6).
 //!
-//! Memory is proportional to the messages that wait, not to the SSNs that the peer chooses: a used stream
+//! Memory is proportional to the waiting messages, not to the SSNs that the peer chooses: a used stream
 //! takes two bytes, and more only while one of its messages waits.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -10,11 +10,11 @@ use ropewalk_base::{Serial16, StreamId};
 
 use crate::meter::{self, Defect};
 
-/// Most messages of one stream that may wait for an earlier one: half of the SSN space. Beyond it, later and
-/// earlier SSNs cannot be told apart (RFC 1982).
+/// Maximum number of messages of one stream that may wait for an earlier one: half of the SSN space.
+/// Beyond it, later and earlier SSNs cannot be distinguished (RFC 1982).
 const WAITING_LIMIT: usize = 1 << 15;
-/// Slots that a stream may have however few of them are used: stream 0, which many associations use alone,
-/// and any other stream.
+/// Slots that a stream may have regardless of how few are used: stream 0, which many associations use
+/// alone, and any other stream.
 const SPARE_SLOTS_OF_FIRST: usize = 128;
 const SPARE_SLOTS: usize = 8;
 /// Empty slots whose memory is kept for reuse.
@@ -82,7 +82,7 @@ impl Waiting {
         self.far.insert(ssn.0, tsns).is_none()
     }
 
-    /// Makes slots up to `ahead` if all but `spare` of them are at least half used.
+    /// Creates slots up to `ahead` if all but `spare` of them are at least half used.
     #[inline]
     fn make_slots(&mut self, next: Serial16, ahead: usize, spare: usize) -> bool {
         let most = 2 * (self.near + self.far.len()) + spare;
@@ -99,7 +99,7 @@ impl Waiting {
         true
     }
 
-    /// Makes slots up to `ahead` and moves messages from the map into them.
+    /// Creates slots up to `ahead` and moves messages from the map into them.
     #[cold]
     fn take_from_far(&mut self, next: Serial16, ahead: usize) {
         while self.slots.len() <= ahead {
@@ -133,7 +133,7 @@ impl Waiting {
         }
     }
 
-    /// Removes and returns the messages from `next` to `ahead` of it, in their order.
+    /// Removes and returns the messages from `next` to `ahead` of it, in order.
     fn skip(&mut self, next: Serial16, ahead: usize) -> Vec<Tsns> {
         let slots = self.slots.drain(..self.slots.len().min(ahead + 1));
         let mut all: Vec<Tsns> = slots.filter(|tsns| *tsns != NOTHING).collect();
@@ -175,11 +175,11 @@ impl Waiting {
 /// The streams that the peer sends on.
 #[derive(Clone, Debug, Default)]
 pub struct InStreams {
-    /// SSN of the next message of each stream; 0 beyond the end.
+    /// SSN of the next message of each stream, 0 beyond the end.
     next: Vec<Serial16>,
-    /// Messages that wait on stream 0, which many associations use alone.
+    /// Waiting messages of stream 0, which many associations use alone.
     first: Waiting,
-    /// Messages that wait on the other streams.
+    /// Waiting messages of the other streams.
     others: BTreeMap<u16, Waiting>,
     /// Bookkeeping of `others`, bytes.
     others_cost: u64,
@@ -192,7 +192,7 @@ impl InStreams {
         self.next.get(stream.0 as usize).copied().unwrap_or_default()
     }
 
-    /// Upper bound of the memory beside the messages themselves, bytes.
+    /// Upper bound of the memory in addition to the messages themselves, bytes.
     #[inline]
     pub fn cost(&self) -> u64 {
         FIRST_COST + self.first.cost() + self.others_cost
@@ -285,7 +285,7 @@ impl InStreams {
         kept
     }
 
-    /// Removes a message of which a chunk was dropped: it is no longer complete.
+    /// Removes a message after one of its chunks was dropped: it is no longer complete.
     pub fn forget(&mut self, stream: StreamId, ssn: Serial16) {
         let next = self.next_of(stream);
         if stream.0 == 0 {
@@ -295,8 +295,8 @@ impl InStreams {
         }
     }
 
-    /// Moves past `ssn`, unless it was passed before. Returns the complete messages up to it, which need not wait
-    /// any longer.
+    /// Skips all SSNs up to `ssn`, unless they were skipped before. Returns the complete messages up to
+    /// it, which need not wait any longer.
     pub fn skip(&mut self, stream: StreamId, ssn: Serial16) -> Vec<RangeInclusive<u64>> {
         let (at, next) = (stream.0 as usize, self.next_of(stream));
         let Ok(ahead) = usize::try_from(ssn.distance_from(next)) else { return Vec::new() };
@@ -313,8 +313,8 @@ impl InStreams {
         skipped.into_iter().map(|(first, last)| first..=last).collect()
     }
 
-    /// Starts a stream over: its next message is the first one. Returns the complete messages that wait, in their order;
-    /// what they wait for does not come any more.
+    /// Starts a stream over: its next message is the first one. Returns the complete messages that wait,
+    /// in order. The messages they wait for will not arrive.
     pub fn restart(&mut self, stream: StreamId) -> Vec<RangeInclusive<u64>> {
         let last = self.next_of(stream).plus(WAITING_LIMIT as u16 - 1);
         let waits = self.waiting(stream).is_some_and(|waiting| !waiting.is_empty());
@@ -328,13 +328,13 @@ impl InStreams {
         waiting
     }
 
-    /// The streams on which messages wait.
+    /// The streams with waiting messages.
     pub fn waiting_streams(&self) -> Vec<StreamId> {
         let first = (!self.first.is_empty()).then_some(StreamId(0));
         first.into_iter().chain(self.others.keys().copied().map(StreamId)).collect()
     }
 
-    /// Starts all streams over on which no message waits.
+    /// Starts over all streams without waiting messages.
     pub fn restart_idle(&mut self) {
         self.next.clear();
     }

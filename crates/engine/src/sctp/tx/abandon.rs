@@ -1,4 +1,4 @@
-//! Abandons messages whose limits are reached (RFC 3758, 3.5 and 4.1), and tells the peer to move on.
+//! Abandons messages whose limits are reached (RFC 3758, 3.5 and 4.1), and signals the peer to skip them.
 
 use std::collections::BTreeMap;
 
@@ -16,12 +16,12 @@ use crate::sctp::extension_chunk::{ExtensionChunk, ForwardTsn, IForwardTsn, Skip
 use crate::sctp::extensions::abandoned::ReliabilityPolicy;
 use crate::sctp::extensions::partial_reliability::{Limit, Limits};
 
-/// Delay of a FORWARD-TSN for which no message waits at the peer, so that it may go with a DATA chunk (RFC 3758, 3.5
-/// F2) and cover more of them. F3 permits 200 ms.
+/// Delay of a FORWARD-TSN that no message waits for at the peer, so that it may be bundled with a DATA
+/// chunk (RFC 3758, 3.5 F2) and cover more of them. F3 permits 200 ms.
 const FORWARD_DELAY: Duration = Duration::from_millis(10);
 
-/// How far interactive messages may exceed a congestion window: a quarter of it, and at least two full chunks. Pacing does not
-/// hold them back either.
+/// How far interactive messages may exceed a congestion window: a quarter of it, and at least two full
+/// chunks. They are not paced either.
 const OVERDRAFT_DIVISOR: u64 = 4;
 const OVERDRAFT_CHUNKS: u64 = 2;
 
@@ -31,21 +31,21 @@ struct Advance {
     moved: bool,
     /// Messages may wait at the peer for the new point.
     frees: bool,
-    /// Messages that were given up for it.
+    /// Messages that were abandoned for it.
     abandoned: u64,
 }
 
-/// The last abandoned message of each stream, ordered ones (false) and unordered ones.
+/// The last abandoned message of each stream, keyed by stream and whether the message is unordered.
 type LastSkipped = BTreeMap<(StreamId, bool), Serial32>;
 
 /// TSNs of the fragments of a message.
 type Fragments = SmallVec<[u64; 4]>;
 
-/// What is to be done with a lost chunk.
+/// The action for a lost chunk.
 pub enum Repair {
-    /// Nothing limits its retransmission.
+    /// Its retransmission is not limited.
     AsUsual,
-    /// Send it again on this path.
+    /// Retransmit it on this path.
     On(PathId),
     /// Wait until a path opens.
     Wait,
@@ -54,14 +54,14 @@ pub enum Repair {
 }
 
 impl Chunks {
-    /// The limits of messages, which are allocated by the first message that has any.
+    /// The limits of messages, which are allocated for the first message that has any.
     pub fn limits_mut(&mut self) -> &mut Limits {
         let cumulative = self.board.cumulative();
         let reports = self.config.reports_abandoned;
         self.limits.get_or_insert_with(|| Box::new(Limits::new(cumulative, reports)))
     }
 
-    /// Keeps the limits of the next chunk of the queue, which gets the next TSN.
+    /// Stores the limits of the next chunk of the queue, which gets the next TSN.
     #[inline]
     pub fn note_limit(&mut self) {
         if self.limits.is_some() {
@@ -78,19 +78,19 @@ impl Chunks {
         self.deadline.invalidate();
     }
 
-    /// Whether `tsn` may be given up.
+    /// Whether `tsn` may be abandoned.
     pub fn is_limited(&self, tsn: u64) -> bool {
         let limit = self.limits.as_ref().and_then(|limits| limits.get(tsn));
         limit.is_some_and(|(limit, _)| Limit { context: 0, ..limit } != Limit::NONE)
     }
 
-    /// Whether the peer was told to move past `tsn`.
+    /// Whether the peer was told to skip `tsn`.
     #[inline]
     pub fn was_skipped(&self, tsn: u64) -> bool {
         self.limits.as_ref().is_some_and(|limits| limits.was_skipped(tsn))
     }
 
-    /// Whether `tsn` must not be sent any more (RFC 3758, 4.1, TR4).
+    /// Whether `tsn` must no longer be sent (RFC 3758, 4.1, TR4).
     #[inline]
     pub fn is_over(&self, now: Time, tsn: u64) -> bool {
         self.config.abandons
@@ -101,7 +101,7 @@ impl Chunks {
                 .is_some_and(|(limit, given_up)| given_up || limit.expires <= now)
     }
 
-    /// Whether `tsn` must not be sent once more: its lifetime or the number of its retransmissions is used up.
+    /// Whether `tsn` must not be retransmitted: its lifetime or its number of retransmissions is used up.
     pub fn is_used_up(&self, now: Time, tsn: u64) -> bool {
         let limit = self.limits.as_ref().filter(|_| self.config.abandons);
         let Some((limit, given_up)) = limit.and_then(|limits| limits.get(tsn)) else {
@@ -113,13 +113,14 @@ impl Chunks {
         given_up || limit.expires <= now || limited && sent > most
     }
 
-    /// Whether the next chunk of the queue must not be sent any more.
+    /// Whether the next chunk of the queue must no longer be sent.
     #[inline]
     pub fn is_front_over(&self, now: Time) -> bool {
         self.limits.is_some() && self.queue.front_limit().is_some_and(|limit| limit.expires <= now)
     }
 
-    /// First and last TSN of the message of `tsn`, as far as there are records, and whether its end is among them.
+    /// First and last TSN of the message of `tsn` among the TSNs with records, and whether its end is
+    /// among them.
     fn message_of(&self, tsn: u64) -> (u64, u64, bool) {
         let has = |tsn: u64, flag| self.board.get(tsn).is_none_or(|r| r.data.flags.has(flag));
         let (mut first, mut last) = (tsn, tsn);
@@ -134,15 +135,16 @@ impl Chunks {
         (first, last, has(last, DataFlags::END))
     }
 
-    /// Abandons the message of `tsn`. RFC 3758, 3.5 A3: all fragments of a message are abandoned together. A
-    /// fragment in flight follows once it is acknowledged or lost. Returns whether the message had not been given up before.
+    /// Abandons the message of `tsn`. RFC 3758, 3.5 A3: all fragments of a message are abandoned
+    /// together. A fragment in flight follows once it is acknowledged or lost. Returns whether the
+    /// message had not been abandoned before.
     pub fn abandon_message(&mut self, tsn: u64, policy: ReliabilityPolicy) -> bool {
         let (fragments, ends) = self.fragments_of(tsn);
         let end = (!ends && self.has_rest_in_front(tsn)).then(|| self.end_message());
         self.abandon_fragments(fragments, end, policy)
     }
 
-    /// Whether the rest of the message of `tsn` is queued; it is first in the queue then.
+    /// Whether the rest of the message of `tsn` is queued, which is then first in the queue.
     fn has_rest_in_front(&mut self, tsn: u64) -> bool {
         if !self.queue.is_interleaved() {
             return self.queue.is_within_message();
@@ -151,9 +153,9 @@ impl Chunks {
         self.queue.bring_rest_to_front(data.stream, data.flags.has(DataFlags::UNORDERED))
     }
 
-    /// Assigns a TSN to the next fragment of the message of which a part has been sent, and drops the rest. The peer can
-    /// discard what it has of a message only if a TSN of the message is abandoned. Returns that TSN, and what of the message
-    /// had none.
+    /// Assigns a TSN to the next fragment of the partially sent message, and drops the rest. The peer can
+    /// discard its part of a message only if a TSN of the message is abandoned. Returns that TSN, and the
+    /// part of the message that had none.
     fn end_message(&mut self) -> (u64, Option<Rest>) {
         let rest = self.queue.front_rest();
         self.note_limit();
@@ -162,8 +164,8 @@ impl Chunks {
         (self.board.assign(|chunk| self.queue.next_chunk(chunk)), rest)
     }
 
-    /// Abandons the message with these fragments, and counts it unless it was given up before. `end`: as
-    /// [`Self::end_message`] returns it.
+    /// Abandons the message with these fragments, and counts it unless it was abandoned before. `end`:
+    /// the result of [`Self::end_message`].
     fn abandon_fragments(
         &mut self,
         mut fragments: Fragments,
@@ -186,10 +188,11 @@ impl Chunks {
         is_news
     }
 
-    /// Counts the message with these fragments and this rest as given up, and keeps it if the user wants to know.
+    /// Counts the message with these fragments and this rest as abandoned, and keeps it if the user wants
+    /// reports.
     fn tell_abandoned(&mut self, fragments: &[u64], rest: Option<Rest>, policy: ReliabilityPolicy) {
         let mut all = fragments.iter().filter_map(|tsn| self.board.get(*tsn));
-        // What has been acknowledged has no record.
+        // Acknowledged fragments have no record.
         let begins = |record: &Record| record.data.flags.has(DataFlags::BEGIN);
         let was_sent = all.clone().any(|record| record.transmissions > 0)
             || !all.clone().next().is_some_and(begins);
@@ -213,7 +216,8 @@ impl Chunks {
         ((first..=last).collect(), ends)
     }
 
-    /// As [`Self::fragments_of`], where a message may have fragments of others between its own.
+    /// Like [`Self::fragments_of`], for a message whose fragments may be interleaved with those of
+    /// others.
     #[cold]
     fn interleaved_fragments_of(&self, tsn: u64) -> (Fragments, bool) {
         let Some(record) = self.board.get(tsn) else { return (Fragments::new(), true) };
@@ -246,7 +250,7 @@ impl Chunks {
         (all, ends)
     }
 
-    /// Abandons the message of which a part has been sent and the rest is queued.
+    /// Abandons the message at the front, which has been sent in part.
     fn abandon_front(&mut self) {
         let (last, rest) = self.end_message();
         let (mut fragments, _) = self.fragments_of(last);
@@ -254,8 +258,8 @@ impl Chunks {
         self.abandon_fragments(fragments, Some((last, rest)), ReliabilityPolicy::Lifetime);
     }
 
-    /// Why the message of `tsn` is given up: all of its retransmissions have been sent, or its lifetime is over before the
-    /// next one could arrive.
+    /// The policy by which the message of `tsn` is abandoned: all of its retransmissions have been sent,
+    /// or its lifetime ends before the next one could arrive.
     fn reason(&self, now: Time, tsn: u64) -> ReliabilityPolicy {
         let limit = self.limits.as_ref().and_then(|limits| limits.get(tsn));
         let lives = limit.is_some_and(|(limit, _)| limit.expires > now);
@@ -265,9 +269,9 @@ impl Chunks {
         }
     }
 
-    /// RFC 3758, 3.5 C2: advances the Advanced.Peer.Ack.Point over chunks of messages that are given up, and over
-    /// chunks that were reported as received and that the peer need not keep, because it has delivered them, or will not
-    /// drop.
+    /// RFC 3758, 3.5 C2: advances the Advanced.Peer.Ack.Point over chunks of abandoned messages. It also
+    /// advances over chunks that were reported as received and that the peer need not keep, because it
+    /// has delivered them or will not drop them.
     fn advance(&mut self, now: Time) -> Advance {
         let mut advance = Advance::default();
         while let Some(limits) = &mut self.limits {
@@ -283,7 +287,8 @@ impl Chunks {
             match record.state {
                 _ if given_up => limits.advanced = tsn,
                 RecordState::Acked { .. } if passes || kept => {}
-                // RFC 3758, 4.1, TR5: what others may wait for is given up when its lifetime ends, even in flight.
+                // RFC 3758, 4.1, TR5: a chunk that others may wait for is abandoned when its lifetime
+                // ends, even in flight.
                 RecordState::InFlight { .. } | RecordState::Unsent | RecordState::Lost { .. }
                     if !passes && self.config.abandons =>
                 {
@@ -305,8 +310,8 @@ impl Chunks {
         advance
     }
 
-    /// The abandoned messages up to `point` for which others may wait: the last ordered one of each stream (RFC 3758, 3.5
-    /// C4), and of interleaved messages also the last unordered one (RFC 8260, 2.3.1), as long as there are no more than
+    /// The abandoned messages up to `point` that others may wait for: the last ordered one of each stream
+    /// (RFC 3758, 3.5 C4), and with interleaving also the last unordered one (RFC 8260, 2.3.1), at most
     /// `most` entries. Also returns the point up to which they are complete.
     fn skipped(&self, point: u64, most: usize) -> (u64, LastSkipped) {
         let (mut last, interleaved) = (BTreeMap::new(), self.config.interleaves);
@@ -330,7 +335,7 @@ impl Chunks {
 }
 
 impl Sender {
-    /// Whether anything has to be done about messages with limits before data is chosen.
+    /// Whether messages with limits must be handled before data is chosen.
     #[inline]
     pub fn has_limits(&self) -> bool {
         self.outstanding.limits.is_some()
@@ -344,8 +349,9 @@ impl Sender {
         }
     }
 
-    /// RFC 3758, 3.5 C3: a FORWARD-TSN that the cumulative TSN of a SACK has not followed MUST be sent again. A SACK that was
-    /// sent before the FORWARD-TSN arrived says nothing about it. So one that comes within the longest round trip is passed over.
+    /// RFC 3758, 3.5 C3: a FORWARD-TSN that the cumulative TSN of a SACK has not followed MUST be sent
+    /// again. A SACK that was sent before the FORWARD-TSN arrived says nothing about it. So SACKs within
+    /// the longest round trip are ignored.
     #[cold]
     fn follow_limits(&mut self, now: Time) {
         let trips = self.paths.iter().filter_map(|path| path.known_trip());
@@ -376,8 +382,8 @@ impl Sender {
         self.advance_peer(now);
     }
 
-    /// Drops the queued messages whose lifetime is over (RFC 3758, 4.1, TR3). The rest of a message of which a
-    /// part was sent is abandoned with that part.
+    /// Drops the queued messages whose lifetime is over (RFC 3758, 4.1, TR3). The rest of a partially
+    /// sent message is abandoned together with the sent part.
     pub fn drop_expired(&mut self, now: Time) {
         let Some(limits) = &self.outstanding.limits else { return };
         if now < limits.queued_expiry {
@@ -410,7 +416,7 @@ impl Sender {
         self.epoch += 1;
     }
 
-    /// Advances the Advanced.Peer.Ack.Point. If it moves, the peer has to be told.
+    /// Advances the Advanced.Peer.Ack.Point. If it moves, the peer must be informed.
     fn advance_peer(&mut self, now: Time) {
         let Advance { moved, frees, abandoned } = self.outstanding.advance(now);
         self.measurements.stats.abandoned += abandoned;
@@ -436,7 +442,7 @@ impl Sender {
         [expiry, Some(limits.next_expiry), limits.forward.due].into_iter().flatten().min()
     }
 
-    /// Whether a FORWARD-TSN may be sent beside DATA now.
+    /// Whether a FORWARD-TSN may be bundled with DATA now.
     pub fn wants_forward_tsn(&self) -> bool {
         self.outstanding.limits.as_ref().is_some_and(|limits| {
             limits.forward.due.is_some() && limits.forward.told < limits.advanced
@@ -449,8 +455,8 @@ impl Sender {
         due.is_some_and(|due| due <= now)
     }
 
-    /// The FORWARD-TSN to send now, of at most `room` bytes. It is repeated until the peer has followed it
-    /// (RFC 3758, 3.5 C5).
+    /// The FORWARD-TSN to send now, of at most `room` bytes. It is repeated until the peer has followed
+    /// it (RFC 3758, 3.5 C5).
     pub fn take_forward_tsn(&mut self, now: Time, path: PathId, room: u32) -> ExtensionChunk {
         let rto = self.paths[path.index()].tx.rtt.rto();
         let entry = if self.outstanding.config.interleaves { 8 } else { 4 };
@@ -476,8 +482,8 @@ impl Sender {
         ExtensionChunk::ForwardTsn(ForwardTsn { cumulative, streams })
     }
 
-    /// The path for a FORWARD-TSN: the active one with the shortest round trip, and the others in turn when it is
-    /// repeated.
+    /// The path for a FORWARD-TSN: the active one with the shortest round trip, and the others in turn
+    /// for repetitions.
     pub fn forward_path(&self) -> PathId {
         let repeats = self.outstanding.limits.as_ref().map_or(0, |limits| limits.forward.repeats);
         let active = |i: &usize| self.paths[*i].tx.state.status() == PathStatus::Active;
@@ -492,10 +498,9 @@ impl Sender {
         }
     }
 
-    /// When a chunk that is sent as soon as possible on this path arrives, and whether it can be sent now. A path
-    /// whose oldest transmission should have been acknowledged may have failed, and counts as later by as much as
-    /// that is overdue.
-    /// `urgent`: it may exceed the window.
+    /// When a chunk that is sent as soon as possible on this path arrives, and whether it can be sent
+    /// now. A path whose oldest transmission should have been acknowledged may have failed, so the
+    /// arrival is delayed by the time that it is overdue. `urgent`: it may exceed the window.
     fn arrival_on(&self, now: Time, view: &PathView, urgent: bool) -> (Time, bool) {
         let tx = &self.paths[view.id.index()].tx;
         let trip = view.srtt.unwrap_or(Duration::ZERO);
@@ -505,7 +510,8 @@ impl Sender {
         let delay = self.drain_delay(now, view).map_or(measured, |delay| measured.max(delay));
         let full = self.outstanding.full_chunk();
         let open = view.in_flight < view.window && view.burst_room > 0;
-        // A window that has just shrunk would hold interactive messages back until the bulk data in flight is acknowledged.
+        // A window that has just been reduced would hold interactive messages back until the bulk data in
+        // flight is acknowledged.
         let overdraft = (view.window / OVERDRAFT_DIVISOR).max(OVERDRAFT_CHUNKS * full);
         let exceeds = urgent && view.window > 0 && !tx.one_packet;
         if open || exceeds && view.in_flight < view.window + overdraft {
@@ -519,25 +525,28 @@ impl Sender {
         (opens.max(now) + delay, false)
     }
 
-    /// One-way delay of a chunk behind all data in flight on a path, if the queue there grows at once.
+    /// One-way delay of a chunk behind all data in flight on a path, if the queue there grows
+    /// immediately.
     fn drain_delay(&self, now: Time, view: &PathView) -> Option<Duration> {
         let tx = &self.paths[view.id.index()].tx;
         Some(tx.drain.time_for(now, view.in_flight)?.saturating_sub(tx.rtt.base()? / 2))
     }
 
-    /// The usable path on which a chunk that is sent as soon as possible arrives first, when that is, and
-    /// whether it can be sent there now. `but`: the path of the first copy, if a second one is sent. `urgent`:
-    /// whether it is an interactive message.
+    /// The usable path with the earliest arrival of a chunk that is sent as soon as possible, the time of
+    /// arrival, and whether it can be sent there now. `but`: the path of the first copy, if a second one
+    /// is sent. `urgent`: whether it is an interactive message.
     ///
-    /// A path that is used only when needed is taken for second copies, and while all others owe acknowledgements. A
-    /// backup that works is taken for second copies while all others owe acknowledgements.
+    /// A path that is used only when needed is taken for second copies, and while acknowledgements are
+    /// overdue on all others. An active backup is taken for second copies while acknowledgements are
+    /// overdue on all others.
     pub fn earliest_arrival(
         &self,
         now: Time,
         but: Option<PathId>,
         urgent: bool,
     ) -> Option<(PathId, Time, bool)> {
-        // A path that is full opens by an acknowledgement; one with a window of 0 and nothing in flight does not.
+        // A full path opens by an acknowledgement. A path with a window of 0 and nothing in flight does
+        // not.
         let opens = |view: &&PathView| view.in_flight > 0 || view.room() > 0;
         let is_sure = |view: &&PathView| view.usable && view.overdue.is_zero();
         let always = |view: &&PathView| view.usage == PathUse::Always;
@@ -555,14 +564,14 @@ impl Sender {
         arrivals.min_by_key(|(id, at, open)| (*at, !open, id.0))
     }
 
-    /// Whether the path is a backup that works.
+    /// Whether the path is an active backup.
     fn is_spare(&self, view: &PathView) -> bool {
         let active = self.paths[view.id.index()].tx.state.status() == PathStatus::Active;
         view.usage == PathUse::Backup && active
     }
 
-    /// What is to be done with the lost chunk `tsn`. A limited one is sent again on the path on which it arrives
-    /// first, if it arrives within its lifetime.
+    /// The action for the lost chunk `tsn`. A limited one is retransmitted on the path with the earliest
+    /// arrival, if it arrives within its lifetime.
     pub fn repair(&self, now: Time, tsn: u64, anywhere: bool) -> Repair {
         let limits = self.outstanding.limits.as_ref().filter(|_| self.outstanding.config.abandons);
         let Some((limit, _)) = limits.and_then(|limits| limits.get(tsn)) else {

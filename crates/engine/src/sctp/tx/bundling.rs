@@ -1,4 +1,4 @@
-//! Bundling: further chunks that fit beside the first one of a packet (RFC 9260, 6.10).
+//! Bundling: further chunks that fit into the packet of the first one (RFC 9260, 6.10).
 
 use ropewalk_base::{PathId, Time};
 use smallvec::SmallVec;
@@ -8,8 +8,8 @@ use crate::congestion::CongestionControl;
 use crate::sctp::chunk::{Chunk, Data, DelayStamp};
 
 impl Sender {
-    /// Adds the next lost chunks while they fit (RFC 9260, 6.3.3 E3), if they were lost on the same path and
-    /// thus go to the same path.
+    /// Adds the next lost chunks while they fit (RFC 9260, 6.3.3 E3), if they were lost on the same path
+    /// and are thus retransmitted on the same path.
     #[cold]
     pub fn bundle_lost(
         &mut self,
@@ -32,8 +32,8 @@ impl Sender {
         }
     }
 
-    /// Adds chunks from the head of the queue while they fit (RFC 9260, 6.10), if the scheduler lets the path
-    /// take them.
+    /// Adds chunks from the head of the queue while they fit (RFC 9260, 6.10), if the scheduler assigns
+    /// them to the path.
     #[inline]
     pub fn bundle(
         &mut self,
@@ -86,7 +86,7 @@ impl Sender {
     /// would otherwise leave a good part of each packet empty.
     #[inline]
     pub const fn may_fill(&self, room: u32) -> bool {
-        /// Shortest chunk that is worth a header of its own, bytes.
+        /// Minimum length of a chunk that justifies its own header, bytes.
         const LEAST_FILL: u32 = 8 * Data::HEADER;
         self.outstanding.config.discovers_mtu() && room >= LEAST_FILL
     }

@@ -40,7 +40,7 @@ impl Sender {
             && !self.outstanding.has_urgent_work()
     }
 
-    /// Chooses the next chunk; none if nothing may be sent now.
+    /// Chooses the next chunk, `None` if nothing may be sent now.
     #[inline]
     pub fn choose(&mut self, now: Time, rng: &mut Rng) -> Option<Next> {
         if self.has_limits() {
@@ -56,8 +56,8 @@ impl Sender {
         self.choose_data(now, rng)
     }
 
-    /// Records which paths have room left while there is no data. An application that queues messages only as
-    /// the paths can take them is otherwise not seen to limit them.
+    /// Records the paths that have room left while there is no data. Otherwise an application that queues
+    /// messages only when the paths have room is not detected as the limit.
     #[cold]
     fn note_idle(&mut self, now: Time) {
         if self.views_need_update() {
@@ -93,7 +93,7 @@ impl Sender {
         if next.is_none() && self.outstanding.has_urgent_work() {
             next = self.next_first_open(now);
         }
-        // Messages that were outside of the queue may have been queued.
+        // Messages outside the queue may have been moved into it.
         let idle = idle && self.outstanding.is_idle();
         if next.is_none() && !idle {
             next = self.next_new(now);
@@ -104,7 +104,7 @@ impl Sender {
         next
     }
 
-    /// One more copy of a chunk that is in flight.
+    /// A further copy of a chunk in flight.
     #[cold]
     fn next_copy(&mut self, now: Time) -> Option<Next> {
         let (path, tsn) = self.copies.pop()?;
@@ -135,7 +135,7 @@ impl Sender {
         let seen = self.seen(now, DecisionKind::Retransmission { lost_on: on });
         let view = View { paths: &self.views, ..seen };
         let credit = self.paths[on.index()].tx.fast_credit;
-        // `same` would wait for ever if the window manager leaves the path no window.
+        // `same` would wait forever if the window manager leaves the path no window.
         let policy = match self.outstanding.config.retransmission {
             RetransmissionPolicy::Same if self.views[on.index()].window == 0 => {
                 RetransmissionPolicy::Asap
@@ -156,10 +156,10 @@ impl Sender {
         Some(Next::Recorded { path, tsn, again: true })
     }
 
-    /// A never-sent chunk before `lost`, if there are more gaps than a SACK can report. Chunks behind the
-    /// last reported gap are not acknowledged although they have arrived. They time out again and again, and
-    /// their retransmissions would leave no window for the chunks that fill the gaps.
-    /// A hole that may be abandoned is left to [`Sender::next_new`], which checks its lifetime.
+    /// A never-sent chunk before `lost`, if there are more gaps than a SACK can report. Chunks after the
+    /// last reported gap are not acknowledged although they have arrived. They time out repeatedly, and
+    /// their retransmissions would leave no window for the chunks that fill the gaps. A hole that may be
+    /// abandoned is left to [`Sender::next_new`], which checks its lifetime.
     fn hole_before(&mut self, lost: u64) -> Option<u64> {
         let room = self.peer_sack_room().saturating_sub(DelayEcho::WIRE_LEN);
         if self.outstanding.board.acked().range_count() < blocks_within(room) {
@@ -174,7 +174,8 @@ impl Sender {
         Some(hole)
     }
 
-    /// Without CMT, the path to retransmit a chunk on that timed out: another active path (RFC 9260, 6.4.1).
+    /// Without CMT, the path for retransmitting a chunk that timed out: another active path (RFC 9260,
+    /// 6.4.1).
     fn alternate_path(&self, on: PathId, by_timer: bool) -> Option<PathId> {
         if self.outstanding.config.cmt.concurrent || !by_timer {
             return None;
@@ -190,7 +191,8 @@ impl Sender {
         (0..self.paths.len()).find(other).map(PathId::from_index)
     }
 
-    /// `path`, or if `bytes` exceed its packets, another open path that carries them whole, if there is one.
+    /// `path`, or if `bytes` exceed its packets, another open path that can carry them in one packet, if
+    /// any.
     fn path_for_size(&self, path: PathId, bytes: u32) -> PathId {
         let bytes = bytes + self.stamp_len();
         if bytes <= self.data_room(path) {
@@ -205,7 +207,7 @@ impl Sender {
     #[inline]
     fn next_new(&mut self, now: Time) -> Option<Next> {
         if self.sendable_left == 0 {
-            // Chunks may have been smaller than full ones and left more room than was counted.
+            // Chunks may have been smaller than full ones, so there is more room than was counted.
             self.sendable_left = self.sendable();
         }
         let Assignment::Send { path, position, decision } = self.assign(now)? else {

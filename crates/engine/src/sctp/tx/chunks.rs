@@ -1,4 +1,4 @@
-//! What the association has to send: queued messages, chunks that are not acknowledged, and the peer's receive window.
+//! The association's data to send: queued messages, unacknowledged chunks, and the peer's receive window.
 
 use std::num::NonZeroU64;
 
@@ -18,9 +18,9 @@ use crate::sctp::extensions::partial_reliability::Limits;
 use crate::sctp::gaps::GapList;
 use crate::window::Budget;
 
-/// Chunks that are queued or not acknowledged, and what SCTP keeps to send them.
+/// Queued or unacknowledged chunks, and the SCTP state for sending them.
 ///
-/// `repr(C)` keeps the order of the fields: first those that every input accesses.
+/// `repr(C)` keeps the order of the fields, with those that every input accesses first.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct Chunks {
@@ -30,22 +30,22 @@ pub struct Chunks {
     pub was_full: bool,
     /// The application has declared the end of data.
     pub closing: bool,
-    /// The user takes no more messages to send, because the association is shutting down.
+    /// The user may not send more messages, because the association is shutting down.
     pub shutting: bool,
     /// The path that SCTP without CMT sends to (RFC 9260, 6.4).
     pub primary: PathId,
-    /// Number of outbound streams: the smaller of what is configured and what the peer allows (RFC 9260,
+    /// Number of outbound streams: the smaller of the configured number and the peer's limit (RFC 9260,
     /// 5.1.1).
     pub streams: u16,
     /// The earliest timer of any path.
     pub deadline: CachedDeadline,
     pub(super) misses: MissIndications,
-    /// Number of chunks that the gap ack blocks of the newest SACK cover. It tells an old SACK from a new
-    /// one.
+    /// Number of chunks that the gap ack blocks of the newest SACK cover. Distinguishes old SACKs from
+    /// new ones.
     pub(super) offered_gaps: u32,
     /// The highest number of a requested SACK.
     newest_sack: Option<Serial16>,
-    /// The peer's whole receive buffer according to the last SACK, or the part of it that is used, bytes.
+    /// The peer's total receive buffer according to the last SACK, or the used part of it, bytes.
     pub peer_rwnd: u64,
     pub queue: SendQueue,
     pub board: Scoreboard,
@@ -60,26 +60,26 @@ pub struct Chunks {
     /// State of the zero-window probe.
     pub window_probe: WindowProbe,
     pub config: TxConfig,
-    /// What is left of the reserve; none: all of it.
+    /// The unused part of the reserve. `None`: all of it.
     pub reserve: Option<Box<Reserve>>,
-    /// Delays of delivery; none unless they are measured.
+    /// Delays of delivery, `None` unless they are measured.
     pub delivery_delays: Option<Box<DeliveryDelays>>,
-    /// What is kept about messages that are not plain; none before the first of them.
+    /// State of messages that are not plain, `None` before the first.
     pub limits: Option<Box<Limits>>,
-    /// The list of the last SACK, whose memory can be used again.
+    /// The list of the last SACK, whose memory can be reused.
     pub spare_gaps: GapList,
     pub(super) scratch: AckScratch,
 }
 
 impl PathReports {
-    /// Whether more is reported than that paths work.
+    /// Whether there are reports other than that paths work.
     #[inline]
     pub const fn needs_action(&self) -> bool {
         !self.silent.is_empty() || !self.changed.is_empty() || !self.mtu.is_empty()
     }
 }
 
-/// What an input has shown about the peer and its paths, for those who manage them.
+/// Findings of an input about the peer and its paths, for path management.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct PathReports {
     /// The peer has acknowledged data (RFC 9260, 8.1).
@@ -100,8 +100,8 @@ const fn unwrapped(initial_tsn: u32) -> u64 {
 }
 
 impl Chunks {
-    /// Creates an empty queue and scoreboard for packets of `mtu` bytes; the first chunk gets `initial_tsn`, and is lost after
-    /// so many miss indications.
+    /// Creates an empty queue and scoreboard for packets of `mtu` bytes. The first chunk gets
+    /// `initial_tsn`. A chunk is lost after this many miss indications.
     pub fn new(
         initial_tsn: u32,
         streams: u16,
@@ -177,8 +177,9 @@ impl Chunks {
         self.limits = None;
     }
 
-    /// Whether the chunk just sent is the last one for now, and the user or the peer waits for its acknowledgement: the
-    /// association is shutting down (RFC 7053, 5.1), the send buffer has refused a message, or a reset of streams waits.
+    /// Whether the chunk just sent is the last one for now, and the user or the peer waits for its
+    /// acknowledgement: the association is shutting down (RFC 7053, 5.1), the send buffer has refused a
+    /// message, or a reset of streams is pending.
     #[inline]
     pub fn waits_for_sack(&self) -> bool {
         self.queue.is_empty()
@@ -220,8 +221,8 @@ impl Chunks {
         data.is_datagram().then(|| data.payload.len())
     }
 
-    /// Whether all unsent data consists of unordered unfragmented messages. Each of them is delivered when it
-    /// arrives, so ordering cannot close the window.
+    /// Whether all unsent data consists of unordered unfragmented messages. Each of them is delivered on
+    /// arrival, so ordering cannot close the window.
     #[inline]
     pub fn is_unordered_unfragmented(&self) -> bool {
         self.queue.is_all_unordered_unfragmented() && self.board.has_only_unordered_holes()
@@ -240,8 +241,8 @@ impl Chunks {
         self.config.window_check == WindowCheck::Unacknowledged
     }
 
-    /// How many unassigned chunks fit into the peer's buffer beside data in flight and data that the peer
-    /// holds.
+    /// How many unassigned chunks fit into the peer's buffer in addition to data in flight and data that
+    /// the peer holds.
     fn beside_unacknowledged(&self, paths: &[Path]) -> u64 {
         let in_flight: u64 = paths.iter().map(|path| path.tx.flights.bytes()).sum();
         let room = self.peer_rwnd.saturating_sub(self.board.held_bytes() + in_flight);
@@ -249,7 +250,7 @@ impl Chunks {
         (room / self.full_chunk()).min(self.board.holes().len() + fresh)
     }
 
-    /// The TSN and size of the chunk at a position of the unassigned queue, which is to be sent at once.
+    /// The TSN and size of the chunk at a position of the unassigned queue, to be sent immediately.
     /// Chunks before it get their TSNs now. If the chunk has none yet, the returned TSN is the next one.
     #[inline]
     pub fn chunk_at(&mut self, position: u64) -> Option<(u64, u64)> {
@@ -285,7 +286,7 @@ impl Outstanding for Chunks {
     ) -> View<'static> {
         let (span, full) = (self.board.span(), self.full_chunk());
         let mut unassigned = self.queue.chunks();
-        // Any chunk may be chosen if it fits, whichever it is, and a TSN is available.
+        // Any chunk may be chosen if it fits and a TSN is available.
         let passing = self.is_unordered_unfragmented() && span + full <= self.peer_rwnd;
         let unordered = passing || self.takes_any() && self.within_window(paths) > 0;
         if unordered {
@@ -353,8 +354,8 @@ impl Outstanding for Chunks {
         !self.board.lost().is_empty()
     }
 
-    /// Without ordering, the window does not wait for the oldest chunk. A closed window is probed by a timer
-    /// of its own.
+    /// Without ordering, the window does not wait for the oldest chunk. A closed window is probed by its
+    /// own timer.
     #[inline]
     fn is_blocked_by_oldest(&self) -> bool {
         !self.is_unordered_unfragmented() && self.window_probe.is_idle()

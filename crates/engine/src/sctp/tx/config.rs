@@ -11,8 +11,8 @@ use crate::sctp::chunk::Data;
 use crate::sctp::config::{CmtOptions, Config, WindowCheck};
 use crate::sctp::packet::PacketForm;
 
-/// The part of an association's configuration that its sender needs. It changes when the peer's abilities
-/// become known, and when the user changes parameters.
+/// The part of an association's configuration that its sender needs. It changes when the peer's
+/// capabilities become known, and when the user changes parameters.
 #[derive(Clone, Copy, Debug)]
 pub struct TxConfig {
     pub cmt: CmtOptions,
@@ -25,10 +25,10 @@ pub struct TxConfig {
     pub most_outstanding: u32,
     pub rto_max: Duration,
     pub send_buffer: u64,
-    /// `u64::MAX`: none, because this takes less space; the next one likewise.
+    /// `u64::MAX` without a limit, because this takes less space than an `Option`; the next one too.
     pub unsent_limit: u64,
     pub peer_buffer_limit: u64,
-    /// Path MTU discovery; none: the configured MTU is taken for granted.
+    /// Path MTU discovery. `None`: the configured MTU is taken for granted.
     pub mtu_discovery: Option<MtuRange>,
     /// Bytes of a packet before its first chunk, headers of lower layers included.
     pub headers: u32,
@@ -36,7 +36,7 @@ pub struct TxConfig {
     pub data_headers: u32,
     /// Bytes of a packet that no DATA chunk may use: headers, and a timestamp if one is configured.
     pub reserved: u32,
-    /// How packets are laid out on the wire.
+    /// The layout of packets on the wire.
     pub form: PacketForm,
     /// Whether packets with DATA carry a timestamp.
     pub stamps: bool,
@@ -44,17 +44,17 @@ pub struct TxConfig {
     pub records_times: bool,
     /// Whether a chunk that is too long for a path is sent in pieces.
     pub pieces: bool,
-    /// Whether the peer understands FORWARD-TSN, so that chunks with a TSN may be abandoned.
+    /// Whether the peer supports FORWARD-TSN, so that chunks with a TSN may be abandoned.
     pub abandons: bool,
     /// Whether messages are sent as I-DATA.
     pub interleaves: bool,
-    /// Whether messages that are given up are kept until the user takes them.
+    /// Whether abandoned messages are kept until the user takes them.
     pub reports_abandoned: bool,
 }
 
-/// Maximum number of outstanding chunks: half of the SSN space, beyond which later and earlier SSNs cannot be told apart,
-/// and half of the reach of gap ack blocks (RFC 9260, 3.3.4, 6.6). With packets of 1500 B this is a window of
-/// 48 MB.
+/// Maximum number of outstanding chunks: half of the SSN space, beyond which later and earlier SSNs
+/// cannot be distinguished, and half of the reach of gap ack blocks (RFC 9260, 3.3.4, 6.6). With packets
+/// of 1500 B this is a window of 48 MB.
 const OUTSTANDING_LIMIT: u32 = (1 << 15) - 1;
 
 const fn limit(limit: Option<u64>) -> u64 {
@@ -106,7 +106,7 @@ impl TxConfig {
         if self.peer_buffer_limit < offered { self.peer_buffer_limit } else { offered }
     }
 
-    /// Whether the path MTU is searched for.
+    /// Whether path MTU discovery is enabled.
     #[inline]
     pub const fn discovers_mtu(&self) -> bool {
         self.mtu_discovery.is_some()
@@ -128,8 +128,8 @@ impl TxConfig {
         ChunkSizes { payload, datagram, header, datagram_header }
     }
 
-    /// Bytes that a packet needs for a chunk of DATA and nothing else, without headers. `chunk` is its length with the
-    /// header of RFC 9260, and `datagram` the length of its user data if it is a datagram.
+    /// Length of a packet with only this DATA chunk, without headers, bytes. `chunk` is its length with
+    /// the header of RFC 9260, and `datagram` the length of its user data if it is a datagram.
     #[inline]
     pub const fn bytes_alone(&self, chunk: u32, datagram: Option<u32>) -> u32 {
         match (self.form, datagram) {
@@ -138,8 +138,9 @@ impl TxConfig {
         }
     }
 
-    /// The size of a packet whose only chunk is one of DATA of `chunk` bytes, headers included; 0: a HEARTBEAT. In the
-    /// compact form it is a lower bound, because the size of a datagram depends on its padding.
+    /// Length of a packet with only a DATA chunk of `chunk` bytes, headers included, or with a HEARTBEAT
+    /// if `chunk` is 0. In the compact form it is a lower bound, because the size of a datagram depends
+    /// on its padding.
     pub const fn packet_size(&self, chunk: u32) -> u32 {
         match self.form {
             PacketForm::Standard => self.headers + chunk,

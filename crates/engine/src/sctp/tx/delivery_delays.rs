@@ -1,4 +1,4 @@
-//! How long data takes from its first transmission to its delivery in order, as far as the sender can tell.
+//! Time from the first transmission of data to its delivery in order, as measured by the sender.
 
 use ropewalk_base::{Duration, Histogram, Time};
 
@@ -7,23 +7,23 @@ use crate::path::Estimates;
 
 /// Delays from the first transmission of each chunk to its delivery in order.
 ///
-/// A chunk is delivered when the packet arrives that fills the last gap before it. Beside the SACK that this packet
-/// causes, the receiver sends when by its clock a packet arrived. Without such a timestamp, the delay ends with the
-/// SACK, less half of the least round trip.
+/// A chunk is delivered when the packet arrives that fills the last gap before it. With the SACK for this
+/// packet, the receiver sends the packet's arrival time by its clock. Without such a timestamp, the delay
+/// ends with the SACK, less half of the minimum round trip.
 #[derive(Clone, Debug, Default)]
 pub struct DeliveryDelays {
     nanos: Histogram,
     /// The receiver's clock less ours, nanoseconds.
     clock_offset: Option<i64>,
-    /// Half of the least round trip of a path without queueing.
+    /// Half of the minimum round trip of a path without queueing.
     back: Duration,
-    /// When the newest packet arrived that the SACK answers, by our clock.
+    /// Arrival time of the newest packet that the SACK acknowledges, by our clock.
     arrived: Option<Time>,
 }
 
 impl DeliveryDelays {
-    /// Begins a measurement. The path with the least round trip is assumed to be symmetric: that gives the offset
-    /// between the clocks.
+    /// Starts a measurement. The path with the minimum round trip is assumed to be symmetric, which gives
+    /// the offset between the clocks.
     pub fn new<'a>(paths: impl Iterator<Item = Estimates<'a>>) -> Self {
         let shortest =
             paths.filter_map(|path| Some((path.rtt.base()?, path))).min_by_key(|(base, _)| *base);
@@ -33,7 +33,7 @@ impl DeliveryDelays {
         Self { back, clock_offset: path.forward.least_nanos().map(offset), ..Self::default() }
     }
 
-    /// Takes the receiver's clock at the arrival of a packet that the next SACK answers.
+    /// Records the receiver's timestamp of a packet that the next SACK acknowledges.
     pub fn on_arrival(&mut self, now: Time, received: u64) {
         let Some(offset) = self.clock_offset else { return };
         // The peer chooses the number, so it is limited to the past.
@@ -41,7 +41,7 @@ impl DeliveryDelays {
         self.arrived = Some(Time::from_nanos(at));
     }
 
-    /// Takes a chunk that is acknowledged cumulatively.
+    /// Records a chunk that is acknowledged cumulatively.
     pub fn on_delivered(&mut self, now: Time, first_sent: Time) {
         let delay = match self.arrived {
             Some(arrived) => arrived.since(first_sent),
@@ -98,7 +98,7 @@ mod tests {
             delays.on_arrival(Time::from_millis(250), arrived);
             delays.on_delivered(Time::from_millis(250), Time::from_millis(100));
             assert_eq!(delays.nanos().max(), 50_000_000, "{ahead}");
-            // No timestamp beside the next SACK.
+            // No timestamp with the next SACK.
             delays.on_sack_end();
             delays.on_delivered(Time::from_millis(280), Time::from_millis(200));
             assert_eq!(delays.nanos().max(), 70_000_000, "{ahead}");

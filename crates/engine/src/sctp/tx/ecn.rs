@@ -1,9 +1,9 @@
 //! Explicit congestion notification (RFC 3168): the network marks packets instead of dropping them. RFC 4960,
 //! Appendix A, defines ECN for SCTP; RFC 9260 omits it without deprecating it.
 //!
-//! The receiver of a marked packet reports it beside its SACKs (ECNE, with the lowest TSN of that packet)
-//! until the sender confirms it (CWR). The sender reduces the window of the path that carried that TSN, once
-//! per window. This is the sender's part.
+//! The receiver of a marked packet reports it along with its SACKs (ECNE, with the lowest TSN of that
+//! packet) until the sender confirms it (CWR). The sender reduces the window of the path that carried
+//! that TSN, once per window. This is the sender's part.
 
 use ropewalk_base::{Duration, Ecn as Codepoint, PathId, Serial32, Time};
 
@@ -20,11 +20,11 @@ const AGAIN: Duration = Duration::from_millis(100);
 /// Whether a path delivers ECT packets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Trial {
-    /// None has been acknowledged yet; number of timeouts so far.
+    /// No ECT packet has been acknowledged yet; number of timeouts so far.
     Open(u8),
     /// ECT packets arrive.
     Passed,
-    /// ECT packets do not arrive: none are sent any more.
+    /// ECT packets do not arrive: none are sent from now on.
     Failed,
 }
 
@@ -40,18 +40,18 @@ pub struct Ecn {
 /// How the peer reports marks.
 #[derive(Clone, Copy, Debug)]
 enum Feedback {
-    /// By ECNE, of which none was answered.
+    /// By ECNE, none of them answered yet.
     Echoes,
     /// By ECNE: the last one that was answered, and when.
     Answered { tsn: Serial32, at: Time },
-    /// By MARK COUNT, because accurate ECN was agreed: the peer's total of marked bytes, modulo 2^32, and those that
-    /// congestion control has not been told of.
+    /// By MARK COUNT, because accurate ECN was negotiated: the peer's total of marked bytes, modulo 2^32,
+    /// and those that have not been reported to congestion control yet.
     Counts { total: u32, untold: u64 },
 }
 
 impl Feedback {
-    /// Whether to answer an ECNE; notes it, if so. An ECNE is answered once per round trip. A peer that counts marks needs
-    /// no answer.
+    /// Whether to answer an ECNE; if so, records it. An ECNE is answered once per round trip. A peer that
+    /// counts marks needs no answer.
     fn answers(&mut self, now: Time, echo: Serial32, srtt: Duration) -> bool {
         let answers = match *self {
             Self::Echoes => true,
@@ -64,7 +64,8 @@ impl Feedback {
         answers
     }
 
-    /// Processes the peer's total; returns the bytes that it adds. A smaller total is from an older packet.
+    /// Processes the peer's total, and returns its increase in bytes. A smaller total is from an older
+    /// packet.
     fn advance(&mut self, to: u32) -> u32 {
         let Self::Counts { total, untold } = self else { return 0 };
         let more = to.wrapping_sub(*total);
@@ -86,7 +87,7 @@ impl Feedback {
 }
 
 impl Ecn {
-    /// ECN of a path that has not been used. `accurate`: the peer counts marked bytes.
+    /// ECN state of an unused path. `accurate`: the peer counts marked bytes.
     pub fn new(accurate: bool) -> Self {
         let feedback = match accurate {
             true => Feedback::Counts { total: 0, untold: 0 },
@@ -126,9 +127,9 @@ impl Ecn {
 }
 
 impl Sender {
-    /// Processes an ECNE that arrived on `from`, and returns whether to confirm it with a CWR. A TSN that was
-    /// never sent is ignored. For a TSN that is already acknowledged no window is reduced: either an earlier
-    /// ECNE has reported it, or its path is no longer known.
+    /// Processes an ECNE that arrived on `from`, and returns whether to confirm it with a CWR. A TSN that
+    /// was never sent is ignored. For a TSN that is already acknowledged no window is reduced: either an
+    /// earlier ECNE has reported it, or its path is no longer known.
     #[cold]
     pub fn on_ecne(&mut self, now: Time, from: PathId, wire_tsn: Serial32) -> bool {
         let tsn = wire_tsn.unwrap_near(self.outstanding.board.cumulative());
@@ -150,8 +151,8 @@ impl Sender {
         ecn.is_some_and(|ecn| ecn.feedback.answers(now, wire_tsn, srtt))
     }
 
-    /// Processes the peer's count of marked bytes of one path. Scalable congestion control learns of them with the next
-    /// acknowledgement; for any other they are one mark.
+    /// Processes the peer's count of marked bytes of one path. Scalable congestion control receives them
+    /// with the next acknowledgement; any other algorithm gets one mark.
     #[cold]
     pub fn on_mark_count(&mut self, now: Time, count: MarkCount) {
         let (tsn, next) = (
@@ -167,8 +168,8 @@ impl Sender {
         self.reduce_for_mark(now, PathId(count.path), tsn);
     }
 
-    /// Reduces the window of a path once per window of data. A loss in the same window has reduced it
-    /// already.
+    /// Reduces the window of a path once per window of data. A loss in the same window has already
+    /// reduced it.
     fn reduce_for_mark(&mut self, now: Time, on: PathId, tsn: u64) {
         let next = self.outstanding.board.next_tsn();
         let path = &mut self.paths[on.index()];

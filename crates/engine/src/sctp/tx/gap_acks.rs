@@ -33,7 +33,7 @@ impl Sender {
         self.take_fresh(now, fresh, found, acks)
     }
 
-    /// Processes the gap ack blocks of a requested SACK, which are not all blocks.
+    /// Processes the gap ack blocks of a requested SACK, which does not list all blocks.
     pub(super) fn take_recent_gaps(
         &mut self,
         now: Time,
@@ -88,9 +88,9 @@ impl Sender {
         true
     }
 
-    /// Detects reneging: the chunk after the cumulative TSN was reported by a gap ack block earlier and is
-    /// missing now, so the peer may have dropped everything that it had reported (RFC 9260, 6.2.1 D iv). A
-    /// SACK that arrives late, because its path is slower, cannot cause this.
+    /// Detects reneging: the chunk after the cumulative TSN was reported by a gap ack block earlier and
+    /// is missing now, so the peer may have dropped everything that it had reported (RFC 9260, 6.2.1 D
+    /// iv). A SACK that arrives late on a slower path cannot cause this.
     #[inline]
     pub(super) fn check_reneging(&mut self) -> Result<(), InvalidSack> {
         let next = self.outstanding.board.cumulative() + 1;

@@ -17,8 +17,8 @@ pub struct Reported {
     pub unsent: bool,
 }
 
-/// The fullest list of gap ack blocks so far. With several paths, a SACK may contain hundreds of blocks, of
-/// which all but one or two equal those of the previous SACK. A comparison of memory skips the equal ones.
+/// The fullest list of gap ack blocks so far. With several paths, a SACK may contain hundreds of blocks,
+/// and all but one or two equal those of the previous SACK. A comparison of memory skips the equal ones.
 #[derive(Clone, Debug, Default)]
 pub struct GapDiff {
     words: Vec<Word>,
@@ -29,9 +29,9 @@ pub struct GapDiff {
 }
 
 impl GapDiff {
-    /// Adds the ranges that `gaps` reports beyond `cumulative` and `known` does not contain to `fresh`.
-    /// Blocks must be ascending, disjoint and below `end`; the first that is not, and all after it, are
-    /// ignored. `known` contains no TSN up to `cumulative`. The memory of `gaps` may be exchanged.
+    /// Adds the ranges that `gaps` reports beyond `cumulative` and that are not in `known` to `fresh`.
+    /// Blocks must be ascending, disjoint and below `end`; the first one that is not, and all after it,
+    /// are ignored. `known` contains no TSN up to `cumulative`. The memory of `gaps` may be exchanged.
     pub fn find_fresh(
         &mut self,
         cumulative: u64,
@@ -105,10 +105,11 @@ impl GapDiff {
     }
 }
 
-/// Adds the ranges that the gap ack blocks of a requested SACK report to `fresh`, apart from those in `known`: the
-/// cumulative TSN of the newest SACK, and all TSNs that are acknowledged beyond it. Blocks must be ascending, disjoint and
-/// below `end`; the first that is not, and all after it, are ignored. `cumulative`: that of the SACK itself. Returns
-/// whether a block covers a TSN that was never sent.
+/// Adds the ranges that the gap ack blocks of a requested SACK report to `fresh`, except those in
+/// `known`: the cumulative TSN of the newest SACK, and all TSNs acknowledged beyond it. Blocks must be
+/// ascending, disjoint and below `end`; the first one that is not, and all after it, are ignored.
+/// `cumulative`: the cumulative TSN of this SACK. Returns whether a block covers a TSN that was never
+/// sent.
 pub fn find_recent(
     cumulative: u64,
     gaps: &GapList,

@@ -5,8 +5,8 @@
 //!           --- otherwise -------------------------------------->
 //! ```
 //!
-//! Messages get their stream sequence numbers in the queue. So those that were submitted before the reset have the old
-//! numbers, and those submitted after it the new ones.
+//! Messages get their stream sequence numbers in the queue. So messages submitted before the reset have
+//! the old numbers, and those submitted after it the new ones.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -16,7 +16,7 @@ use super::{Chunks, Sender};
 use crate::sctp::extensions::partial_reliability::{Limit, Submitted, Urgency};
 use crate::sctp::extensions::stream_reconfiguration::Streams;
 
-/// A message that waits, or a run of equal ones.
+/// A held message, or a run of equal ones.
 #[derive(Clone, Debug)]
 struct HeldMessage {
     message: Submitted,
@@ -25,7 +25,7 @@ struct HeldMessage {
     more: u32,
 }
 
-/// Streams that take no messages for now, and the messages submitted to them.
+/// Streams that accept no messages for now, and the messages submitted to them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Held {
     /// Number of requests that hold all streams.
@@ -52,7 +52,8 @@ impl Held {
         }
     }
 
-    /// Holds the streams no longer for one request. Returns the messages of those that no other request holds.
+    /// Ends the hold of the streams by one request. Returns the messages of streams that no other request
+    /// holds.
     fn release(&mut self, streams: &Streams) -> Vec<HeldMessage> {
         match streams {
             Streams::All => self.all = self.all.saturating_sub(1),
@@ -104,15 +105,17 @@ impl HeldMessage {
 }
 
 impl Chunks {
-    /// Holds messages that are submitted to these streams from now on. Those submitted before leave first.
+    /// Holds messages that are submitted to these streams from now on. Messages submitted before are sent
+    /// first.
     #[cold]
     pub fn hold_streams(&mut self, streams: &Streams) {
         self.queue.held_mut().hold(streams);
         self.queue.watch(streams.listed());
     }
 
-    /// A TSN up to which all data of these streams was sent; none if some of it has no TSN yet. `search`: the lowest one, which
-    /// takes work in proportion to the chunks in flight; otherwise that of the last chunk of any stream.
+    /// A TSN up to which all data of these streams was sent, `None` if some of it has no TSN yet. With
+    /// `search`, the lowest such TSN, at a cost proportional to the chunks in flight; otherwise the TSN
+    /// of the last chunk of any stream.
     #[cold]
     pub fn last_tsn_of(&self, streams: &Streams, search: bool) -> Option<u64> {
         let beside = || {
@@ -137,7 +140,8 @@ impl Chunks {
 }
 
 impl Sender {
-    /// Takes messages of these streams again, and first those that were held. `from_zero`: their numbers start over.
+    /// Resumes sending messages of these streams, first those that were held. `from_zero`: their numbers
+    /// start over.
     #[cold]
     pub fn release_streams(&mut self, streams: &Streams, from_zero: bool) {
         let queue = &mut self.outstanding.queue;

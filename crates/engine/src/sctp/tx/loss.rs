@@ -10,7 +10,7 @@ use crate::congestion::{CongestionControl, LostPacket};
 use crate::path::PathStatus;
 use crate::recovery::LossDetection;
 
-/// What the expiry of T3 says about the path (RFC 9260, 8.2).
+/// Result of the expiry of T3 for the path (RFC 9260, 8.2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum T3Expiry {
     /// Nothing: a zero-window probe was not acknowledged, and SACKs arrive.
@@ -22,16 +22,16 @@ pub enum T3Expiry {
 }
 
 impl Sender {
-    /// Whether misses and T3 are counted by TSN over all paths, as RFC 9260, 6.3.2 and 7.2.4, has it for one
-    /// path at a time. CMT and RACK count the transmissions of each path instead.
+    /// Whether misses and T3 are counted by TSN over all paths, like RFC 9260, 6.3.2 and 7.2.4, which
+    /// send on one path at a time. CMT and RACK count the transmissions of each path instead.
     #[inline]
     pub fn counts_by_tsn(&self) -> bool {
         self.outstanding.config.recovery == LossDetection::MissingReports
             && !self.outstanding.config.cmt.split_fast_retransmit
     }
 
-    /// Whether `id` is in fast recovery. RFC 9260, 7.2.4 (6): fast recovery lasts until all TSNs that were
-    /// outstanding at its beginning are acknowledged. Counting by TSN, it applies to all paths.
+    /// Whether `id` is in fast recovery. RFC 9260, 7.2.4 (6): fast recovery lasts until all TSNs that
+    /// were outstanding at its beginning are acknowledged. When counting by TSN, it applies to all paths.
     #[inline]
     pub fn recovers(&mut self, id: PathId) -> bool {
         if !self.counts_by_tsn() {
@@ -161,7 +161,7 @@ impl Sender {
 
     /// Counts miss indications in TSN order over all paths, up to the highest newly acknowledged TSN (RFC
     /// 9260, 7.2.4). In fast recovery, if the cumulative TSN advanced, it counts up to the highest
-    /// acknowledged TSN of all.
+    /// acknowledged TSN.
     pub fn count_unsplit_misses(&mut self, now: Time, cumulative_moved: bool) {
         let by_time = self.outstanding.config.recovery == LossDetection::RackTlp;
         if by_time || self.outstanding.config.cmt.split_fast_retransmit {
@@ -186,8 +186,8 @@ impl Sender {
         self.outstanding.scratch.lost = lost;
     }
 
-    /// Fast retransmit after the third miss indication of chunks on `id` (RFC 9260, 7.2.4). `begins`: fast
-    /// recovery begins now.
+    /// Fast retransmit after the third miss indication of chunks on `id` (RFC 9260, 7.2.4). `begins`:
+    /// whether fast recovery begins now.
     #[cold]
     fn mark_lost_by_tsn(&mut self, now: Time, id: PathId, lost: &[u64], begins: bool) {
         self.mark_reported_lost(now, id, lost);
@@ -237,8 +237,8 @@ impl Sender {
         self.reduce_window(now, id);
     }
 
-    /// The peer has moved past a transmission in flight because it was told to. A round trip has passed since the
-    /// end of its lifetime, so it counts as lost (RFC 3758, 3.5 F5).
+    /// The peer has skipped a transmission in flight because it was told to. A round trip has passed
+    /// since the end of its lifetime, so it counts as lost (RFC 3758, 3.5 F5).
     #[cold]
     pub fn on_skipped(&mut self, now: Time, id: PathId, number: u64) {
         let path = &mut self.paths[id.index()];
@@ -255,7 +255,7 @@ impl Sender {
         }
     }
 
-    /// Marks one transmission as lost. Returns its bytes.
+    /// Marks one transmission as lost. Returns its length in bytes.
     fn mark_lost(&mut self, now: Time, id: PathId, number: u64, by_timer: bool) -> u32 {
         let path = &mut self.paths[id.index()];
         let Some(flight) = path.tx.flights.end(number) else { return 0 };
@@ -303,14 +303,14 @@ impl Sender {
         path.tx.recovery_exit = None;
         self.outstanding.recovery_exit = None;
         let path = &mut self.paths[id.index()];
-        // The next transmissions belong to a new round. Otherwise a simulated network that loses packets by
-        // rounds would lose all of them for ever.
+        // The next transmissions belong to a new round. Otherwise a simulated network that loses packets
+        // by rounds would lose all of them forever.
         path.tx.begin_round();
         self.mark_all_lost(now, id);
         if let Some(ecn) = &mut self.paths[id.index()].ecn {
             ecn.on_timeout();
         }
-        // Small chunks may have been bundled into large packets, and all of them are lost.
+        // Small chunks may have been bundled into large packets that are all lost.
         self.on_suspected_black_hole(now, id, self.paths[id.index()].tx.config.mtu);
         self.congestion.on_timeout(id, now);
         if probing { T3Expiry::Silence } else { T3Expiry::Error }

@@ -11,7 +11,8 @@ struct Numbers {
     /// Message identifiers of the next ordered and the next unordered message. RFC 8260, 2.1: both start at 0, and
     /// ordered and unordered messages are numbered separately.
     next: [Serial32; 2],
-    /// The message of which a part has been cut, and the number of its next fragment. A stream has at most one.
+    /// The message that is being fragmented, and the number of its next fragment. A stream has at most
+    /// one.
     current: Serial32,
     fragment: u32,
 }
@@ -29,9 +30,9 @@ impl MessageIds {
         Self { streams: Vec::new(), plain_datagrams }
     }
 
-    /// Makes I-DATA of the next chunk of its stream.
+    /// Turns the next chunk of its stream into I-DATA.
     pub fn label(&mut self, chunk: &mut Data) {
-        // An unordered unfragmented message is never reassembled, so that its identifier says nothing.
+        // An unordered unfragmented message is never reassembled, so its identifier is not needed.
         if self.plain_datagrams && chunk.is_datagram() {
             return;
         }
@@ -45,7 +46,8 @@ impl MessageIds {
         numbers.fragment += 1;
     }
 
-    /// Makes I-DATA of an unordered message in one chunk, which may overtake a message that is being cut.
+    /// Turns an unordered message in one chunk, which may overtake a message that is being cut, into
+    /// I-DATA.
     pub fn label_whole(&mut self, chunk: &mut Data) {
         if self.plain_datagrams && chunk.is_datagram() {
             return;

@@ -3,7 +3,8 @@
 
 use crate::recovery::Flights;
 
-/// A transmission counts as lost after so many acknowledgements of later ones.
+/// Counter of miss indications: a transmission counts as lost after a number of acknowledgements of later
+/// ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MissIndications {
     /// Miss indications required (RFC 9260, 7.2.4: 3).
@@ -24,7 +25,7 @@ impl MissIndications {
         }
     }
 
-    /// Counts miss indications in TSN order over all paths, as SCTP without CMT does. Retransmissions are
+    /// Counts miss indications in TSN order over all paths, like SCTP without CMT. Retransmissions are
     /// exempt (RFC 9260, 7.2.4 (5)): everything sent before them has a higher TSN.
     pub fn count_by_tsn(&self, flights: &mut Flights, highest: u64, lost: &mut Vec<u64>) {
         let all = flights.next_number();

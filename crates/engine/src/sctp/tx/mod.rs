@@ -1,5 +1,5 @@
-//! The sending half of an association: messages become chunks, chunks get paths, SACKs and timers say what
-//! arrived.
+//! The sending half of an association: messages become chunks, chunks are assigned to paths, and SACKs
+//! and timers determine which have arrived.
 //!
 //! ```text
 //!   send() -> SendQueue -> Scoreboard -> packets        chunks.rs, choose.rs, transmit.rs, bundling.rs

@@ -1,4 +1,4 @@
-//! What an association keeps to send data on one path.
+//! An association's state for sending data on one path.
 
 use std::num::NonZeroU32;
 
@@ -11,8 +11,8 @@ use crate::multipath::TxPath;
 use crate::path::{MtuSearch, PathState, RttEstimator};
 use crate::sctp::config::{Config, PathConfig};
 
-/// One path. `repr(C)` keeps the fields in this order: first those that every DATA packet and every SACK
-/// reads, last those seldom needed.
+/// One path. `repr(C)` keeps the fields in this order, with those that every DATA packet and every SACK
+/// reads first and rarely used ones last.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub struct Path {
@@ -25,7 +25,7 @@ pub struct Path {
     /// Round-trip time of a handshake exchange. On a path where this end sends no data, it is the only
     /// estimate until a HEARTBEAT is answered.
     pub handshake_trip: Option<Duration>,
-    /// The search for the path MTU; none: `config.mtu` is taken for granted.
+    /// The search for the path MTU. `None`: `config.mtu` is taken for granted.
     pub mtu: Option<Box<MtuSearch>>,
     /// The path MTU is unknown, so no data is sent here.
     pub mtu_unknown: bool,
@@ -33,11 +33,12 @@ pub struct Path {
     pub learned: bool,
     /// Its address was removed. The next path that is added takes its number.
     pub retired: bool,
-    /// It begins at an address of this end that the peer does not know yet: only an ASCONF is sent there (RFC 5061, 5.3).
+    /// It starts at an address of this end that the peer does not know yet: only an ASCONF is sent there
+    /// (RFC 5061, 5.3).
     pub announcing: bool,
     /// Number of packets sent on this path, which wraps around.
     pub(in crate::sctp) packets: u32,
-    /// Records that most paths do not need; none before they are.
+    /// Records that most paths do not need, `None` until they are needed.
     pub records: Option<Box<PathRecords>>,
     /// The sending side, common to all protocols.
     pub tx: TxPath,
@@ -45,7 +46,7 @@ pub struct Path {
     pub t3_tsn: u64,
     /// Time up to which the window has decayed, if the path has been idle since it was last used.
     pub decayed_at: Time,
-    /// ECN state; none: not negotiated.
+    /// ECN state, `None` if not negotiated.
     pub ecn: Option<Box<Ecn>>,
 }
 
@@ -54,7 +55,7 @@ pub struct Path {
 pub struct PathRecords {
     /// When packets with DATA were sent, if the peer echoes TSNs.
     pub times: SendTimes,
-    /// What was sent again elsewhere.
+    /// Interactive messages that were sent again on another path.
     pub rescue: Rescue,
 }
 
@@ -110,7 +111,7 @@ impl Path {
         self.tx.rtt.srtt().or(self.handshake_trip)
     }
 
-    /// Whether fast recovery lasts; ends it when its exit point is passed (RFC 9260, 7.2.4 (6)).
+    /// Whether fast recovery is in progress. Ends it when its exit point is passed (RFC 9260, 7.2.4 (6)).
     #[inline]
     pub fn in_recovery(&mut self) -> bool {
         if let Some(exit) = self.tx.recovery_exit {
@@ -128,8 +129,8 @@ impl Path {
         self.t3 = (!self.tx.flights.is_empty()).then(|| now + self.tx.rtt.rto());
     }
 
-    /// Restarts T3 after a copy on another path acknowledged the earliest outstanding chunk. It counts from
-    /// when the next chunk was sent, because nothing shows that this path still works.
+    /// Restarts T3 after a copy on another path acknowledged the earliest outstanding chunk. It counts
+    /// from the transmission of the next chunk, because nothing shows that this path still works.
     pub fn restart_t3_as_sent(&mut self, now: Time) {
         let oldest = self.tx.flights.oldest().map(|(_, flight)| flight.sent_at);
         self.t3 = oldest.map(|sent_at| (sent_at + self.tx.rtt.rto()).max(now));

@@ -1,4 +1,4 @@
-//! Path MTU discovery (RFC 8899): which sizes to probe, and how its results change the size of chunks.
+//! Path MTU discovery (RFC 8899): the sizes to probe, and the effect of results on the size of chunks.
 //!
 //! A probe carries no data, and its loss only shows that it was too long. So it affects neither the error
 //! counter nor the window nor the RTT of its path. Only answers count.
@@ -13,8 +13,8 @@ use crate::sctp::packet::PacketForm;
 
 /// Minimum time to wait for the answer to a probe (RFC 8899, 5.1.1: PROBE_TIMER).
 const PATIENCE: Duration = Duration::from_secs(1);
-/// Packets longer than 1500 B are worthwhile only if the peer's buffer holds so many of them. Otherwise one
-/// late chunk occupies a considerable part of the window.
+/// Minimum number of packets longer than 1500 B that the peer's buffer must hold before such packets are
+/// used. With fewer, one late chunk occupies a considerable part of the window.
 const CHUNKS_IN_BUFFER: u64 = 64;
 /// MTU of most links, bytes.
 const COMMON: u32 = 1500;
@@ -41,7 +41,7 @@ impl Sender {
         }
     }
 
-    /// Starts or resumes the search on a path. [`Sender::sizes_to_probe`] says what to send.
+    /// Starts or resumes the search on a path. [`Sender::sizes_to_probe`] returns the probes to send.
     pub fn search_mtu(&mut self, now: Time, id: PathId) {
         let most = u64::from(COMMON).max(self.outstanding.peer_rwnd / CHUNKS_IN_BUFFER);
         let Some(search) = &mut self.paths[id.index()].mtu else { return };
@@ -52,7 +52,7 @@ impl Sender {
         self.outstanding.deadline.invalidate();
     }
 
-    /// The path leads to another address now. Probes are the largest packets that this end sends unrequested,
+    /// Called when the path leads to another address. Probes are the largest packets that this end sends unrequested,
     /// so the new address gets none before it has answered a HEARTBEAT.
     pub fn forget_mtu(&mut self, now: Time, id: PathId) {
         let Some(search) = &mut self.paths[id.index()].mtu else { return };
@@ -81,7 +81,7 @@ impl Sender {
         sizes
     }
 
-    /// A probe of `size` bytes with this nonce leaves.
+    /// Records that a probe of `size` bytes with this nonce is sent.
     pub fn on_probe_sent(&mut self, id: PathId, nonce: u64, size: u32) {
         if let Some(search) = &mut self.paths[id.index()].mtu {
             search.on_probe_sent(nonce, size);
@@ -109,7 +109,8 @@ impl Sender {
         }
     }
 
-    /// A packet with a chunk of `chunk` bytes was delivered on `id`; 0: a HEARTBEAT.
+    /// A packet with a chunk of `chunk` bytes, or with a HEARTBEAT if `chunk` is 0, was delivered on
+    /// `id`.
     #[inline]
     pub fn confirm_mtu(&mut self, now: Time, id: PathId, chunk: u32) {
         if self.outstanding.config.discovers_mtu() {
@@ -131,9 +132,9 @@ impl Sender {
         self.outstanding.reports.mtu = self.outstanding.reports.mtu.with(id);
     }
 
-    /// Applies the results of the searches. New chunks must fit on every path that may carry data (RFC 9260,
-    /// 7.3). A path without results waits for the first answer to a probe if another path can carry data
-    /// meanwhile. Otherwise all paths would have to send small chunks for a round trip.
+    /// Applies the results of the searches. New chunks must fit on every path that may carry data (RFC
+    /// 9260, 7.3). If another path can carry data in the meantime, a path without results waits for the
+    /// first answer to a probe. Otherwise all paths would have to send small chunks for a round trip.
     fn apply_mtu_results(&mut self) {
         let active = |path: &Path| path.tx.state.status() == PathStatus::Active;
         let proven = |path: &Path| path.mtu.as_ref().is_none_or(|search| search.is_confirmed());
@@ -161,14 +162,15 @@ impl Sender {
         self.use_sizes(self.outstanding.config.chunk_sizes(mtu));
     }
 
-    /// Cuts chunks for packets of the smallest path, of which another part is reserved now.
+    /// Sizes chunks for the packets of the smallest path, after a change of the reserved part.
     pub fn cut_to_paths(&mut self) {
         if let Some(mtu) = self.paths.iter().map(|path| path.tx.config.mtu).min() {
             self.cut_for(mtu);
         }
     }
 
-    /// Sends messages as I-DATA or as DATA, as the configuration says, before anything has been sent.
+    /// Selects I-DATA or DATA for messages, depending on the configuration. Called before anything has
+    /// been sent.
     pub fn settle_interleaving(&mut self) {
         let TxConfig { interleaves, form, .. } = self.outstanding.config;
         let compact = form == PacketForm::Compact;
@@ -198,7 +200,7 @@ impl Sender {
         self.paths[path.index()].tx.config.mtu - self.outstanding.config.data_headers
     }
 
-    /// Room that the peer has for a SACK, bytes: at least the base MTU. Its own path MTU estimates are
+    /// Room for a SACK of the peer, bytes: at least the base MTU. The peer's own path MTU estimates are
     /// unknown.
     pub(super) fn peer_sack_room(&self) -> u32 {
         self.within_base(self.packet_room(PathId(0)))

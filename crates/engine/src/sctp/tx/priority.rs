@@ -1,7 +1,8 @@
-//! Makes room in a full send buffer by giving up messages of lower priority (RFC 7496, 3.2).
+//! Makes room in a full send buffer by abandoning messages of lower priority (RFC 7496, 3.2).
 //!
-//! Only messages without a TSN are given up: what has a TSN occupies the buffer until the peer has acknowledged it or was told
-//! to move on, so giving it up would make no room. The lowest priority goes first, and among equals the oldest message.
+//! Only messages without a TSN are abandoned. Data with a TSN occupies the buffer until the peer has
+//! acknowledged it or was told to skip it, so abandoning it would not make room. The lowest priority is
+//! abandoned first, and among equals the oldest message.
 
 use std::collections::BTreeMap;
 
@@ -9,17 +10,17 @@ use super::{Chunks, Sender};
 use crate::sctp::extensions::abandoned::ReliabilityPolicy;
 use crate::sctp::extensions::partial_reliability::Submitted;
 
-/// Which messages are given up.
+/// The messages to abandon.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Cut {
-    /// All with a number above this.
+    /// All messages with a number above this.
     above: u32,
-    /// Of those with this number, the oldest that have as much user data, bytes.
+    /// The user data of the oldest messages with this number that are abandoned, bytes.
     bytes: u64,
 }
 
 impl Cut {
-    /// The cut that gives up `needed` bytes; none if there are not as many. `sums`: user data by priority.
+    /// The cut that abandons `needed` bytes, `None` if there are fewer. `sums`: user data by priority.
     fn of(sums: &BTreeMap<u32, u64>, needed: u64) -> Option<Self> {
         let mut left = needed;
         for (&above, &bytes) in sums.iter().rev() {
@@ -31,7 +32,7 @@ impl Cut {
         None
     }
 
-    /// How many messages of a run of `count` with `len` bytes each are given up.
+    /// The number of messages to abandon of a run of `count` with `len` bytes each.
     fn take(&mut self, priority: Option<u32>, len: u32, count: u64) -> u64 {
         let Some(priority) = priority.filter(|priority| *priority >= self.above) else { return 0 };
         if priority > self.above {
@@ -60,7 +61,7 @@ impl Chunks {
         sums.split_off(&priority.saturating_add(1))
     }
 
-    /// Gives up the messages of a cut. Returns their number.
+    /// Abandons the messages of a cut. Returns their number.
     fn give_up(&mut self, mut cut: Cut) -> u64 {
         let Some(limits) = &mut self.limits else { return 0 };
         let policy = ReliabilityPolicy::Priority;
@@ -79,9 +80,11 @@ impl Chunks {
 }
 
 impl Sender {
-    /// Gives up messages of lower priority, if that makes room for one of this priority. Returns whether it did.
+    /// Abandons messages of lower priority, if that makes room for one of this priority. Returns whether
+    /// it did.
     ///
-    /// RFC 7496, 3.2: the lower the number, the higher the priority. Takes work in proportion to the messages that wait.
+    /// RFC 7496, 3.2: the lower the number, the higher the priority. The work is proportional to the
+    /// queued messages.
     #[cold]
     pub fn make_room(&mut self, priority: u32) -> bool {
         // Without limits no message has a priority.

@@ -12,10 +12,10 @@ use crate::payload::Payload;
 use crate::sctp::chunk::{Data, DataFlags};
 use crate::sctp::extensions::partial_reliability::Limit;
 
-/// Time after which a message that has begun to leave is looked at again.
+/// Time after which a partially sent message is checked again.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
-/// A message that waits, or a run of equal ones.
+/// A queued message, or a run of equal ones.
 #[derive(Clone, Debug)]
 pub(super) struct Waiting {
     pub stream: StreamId,
@@ -27,14 +27,15 @@ pub(super) struct Waiting {
     retransmissions: u8,
     immediate: bool,
     context: u32,
-    /// One more than the priority, because this takes less space; 0: none. The two lowest priorities count as one.
+    /// One more than the priority, or 0 without one, because this takes less space. The two lowest
+    /// priorities count as one.
     priority: u32,
     expires: Time,
     payload: Payload,
     /// Bytes of the message that have been cut into chunks.
     taken: u32,
-    /// Number of identical messages after this one, except for their SSNs. A bulk transfer is one long run of
-    /// them.
+    /// Number of further messages in the run, which are identical except for their SSNs. A bulk transfer
+    /// is one long run.
     pub more: u32,
 }
 
@@ -52,7 +53,7 @@ impl Waiting {
         same && labels && self.limit() == other.limit() && self.more < u32::MAX - other.more
     }
 
-    /// User data of the run that was not cut into chunks yet, bytes.
+    /// User data of the run that has not been cut into chunks yet, bytes.
     pub fn bytes_left(&self) -> u64 {
         let len = u64::from(self.payload.len());
         len * (u64::from(self.more) + 1) - u64::from(self.taken)
@@ -65,7 +66,7 @@ impl Waiting {
         Limit { expires, retransmissions, priority, twice, urgent: false, immediate, context }
     }
 
-    /// The messages of the run, the first one without what has been cut.
+    /// The messages of the run, the first one without its part that has been cut.
     pub fn rests(&self) -> impl Iterator<Item = Rest> {
         let Self { stream, ssn, ppid, unordered, context, more, .. } = *self;
         (0..=more).map(move |at| {
@@ -80,9 +81,9 @@ impl Waiting {
 /// The largest chunks that fit into a packet of every path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChunkSizes {
-    /// Most user data of a chunk of any message, bytes.
+    /// Maximum user data of a chunk of any message, bytes.
     pub payload: u32,
-    /// Most user data of a datagram, bytes; at least `payload`.
+    /// Maximum user data of a datagram, bytes; at least `payload`.
     pub datagram: u32,
     /// Header of a chunk of any message, bytes.
     pub header: u32,
@@ -91,7 +92,8 @@ pub struct ChunkSizes {
 }
 
 impl ChunkSizes {
-    /// The same chunks with the header of I-DATA or that of DATA. `plain_datagrams`: datagrams are always DATA.
+    /// The same chunks with the header of I-DATA or of DATA. `plain_datagrams`: datagrams are always
+    /// DATA.
     pub const fn interleaved(self, interleaved: bool, plain_datagrams: bool) -> Self {
         let header = if interleaved { Data::INTERLEAVED_HEADER } else { Data::HEADER };
         let payload = self.payload + self.header - header;
@@ -107,13 +109,13 @@ impl ChunkSizes {
         self.datagram_header + self.datagram.next_multiple_of(4)
     }
 
-    /// Size of a chunk with `payload` bytes of user data, bytes; an upper bound if it is a datagram.
+    /// Size of a chunk with `payload` bytes of user data, bytes. An upper bound if it is a datagram.
     #[inline]
     pub const fn chunk_of(self, payload: u32) -> u32 {
         self.header + payload.next_multiple_of(4)
     }
 
-    /// Most user data of the next chunk of a message of which `left` bytes are not sent yet, bytes.
+    /// Maximum user data of the next chunk of a message with `left` unsent bytes, bytes.
     #[inline]
     fn most(self, message: &Waiting, left: u32) -> u32 {
         let is_datagram = message.unordered
@@ -134,20 +136,20 @@ impl ChunkSizes {
 
 /// Messages in the order of submission. Each stream numbers its own.
 ///
-/// With a stream scheduler, only the message that is cut next is here, and the others are in its lanes.
+/// With a stream scheduler, only the message to cut next is here, and the others are in its lanes.
 ///
-/// `repr(C)` keeps the order of the fields: first those that every input accesses.
+/// `repr(C)` keeps the order of the fields, with those that every input accesses first.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct SendQueue {
     chunks: u64,
     bytes: u64,
-    /// Number of chunks that are delivered only after earlier ones: all but those of unordered unfragmented
+    /// Number of chunks that are delivered only after earlier ones: all except unordered unfragmented
     /// messages.
     waiting: u64,
     sizes: ChunkSizes,
     messages: VecDeque<Waiting>,
-    /// Stream scheduler and interleaving; none: first come, first served, and DATA.
+    /// Stream scheduler and interleaving. `None`: first come, first served, and DATA.
     scheduling: Option<Box<Scheduling>>,
     /// Whether no message expires before an earlier one.
     in_order_of_expiry: bool,
@@ -214,8 +216,8 @@ impl SendQueue {
         })
     }
 
-    /// Whether the queue contains only unordered unfragmented messages, which the peer delivers as they
-    /// arrive.
+    /// Whether the queue contains only unordered unfragmented messages, which the peer delivers on
+    /// arrival.
     #[inline]
     pub const fn is_all_unordered_unfragmented(&self) -> bool {
         self.waiting == 0
@@ -286,17 +288,17 @@ impl SendQueue {
         }
     }
 
-    /// The queued messages, one by one.
+    /// The queued messages, individually.
     pub fn rests(&self) -> impl Iterator<Item = Rest> {
         self.messages.iter().chain(self.lanes()).flat_map(Waiting::rests)
     }
 
-    /// What of the next chunk's message has not been cut.
+    /// The rest of the next chunk's message.
     pub fn front_rest(&self) -> Option<Rest> {
         self.messages.front()?.rests().next()
     }
 
-    /// The limits of the next chunk's message; none if the queue is empty.
+    /// The limits of the next chunk's message, `None` if the queue is empty.
     pub fn front_limit(&self) -> Option<Limit> {
         self.messages.front().map(Waiting::limit)
     }
@@ -306,10 +308,10 @@ impl SendQueue {
         self.messages.front().is_some_and(|message| message.taken > 0)
     }
 
-    /// Drops the messages whose lifetime is over and of which no part has a TSN (RFC 3758, 4.1, TR3). Later
-    /// messages of their streams get the SSNs of the dropped ones, so the peer does not wait for these.
-    /// Returns the number of dropped messages, and when the next of those that stay expires. Calls `told` for each run of them
-    /// with their number.
+    /// Drops the messages without a TSN whose lifetime is over (RFC 3758, 4.1, TR3). Later messages of
+    /// their streams get the SSNs of the dropped ones, so the peer does not wait for these. Returns the
+    /// number of dropped messages, and the earliest expiry of the remaining ones. Calls `told` with each
+    /// run of dropped messages and their number.
     pub(super) fn drop_expired(
         &mut self,
         now: Time,
@@ -338,7 +340,7 @@ impl SendQueue {
             if is_over(message) {
                 return u64::MAX;
             }
-            // Of a run, the first message may have begun to leave; the others expire after it is gone.
+            // The first message of a run may have been sent in part; the others expire after it is gone.
             let least = if message.taken > 0 { now + LOOK_AGAIN } else { now };
             next = next.min(message.expires.max(least));
             0
@@ -346,14 +348,15 @@ impl SendQueue {
         (dropped + all, next)
     }
 
-    /// User data of the messages of which no part has a TSN and that have a priority, with this priority, bytes.
+    /// User data of the messages that have a priority but no TSN, with this priority, bytes.
     pub fn priorities(&self) -> impl Iterator<Item = (u32, u64)> {
         let whole = self.messages.iter().chain(self.lanes()).filter(|message| message.taken == 0);
         whole.filter_map(|message| Some((message.limit().priority?, message.bytes_left())))
     }
 
-    /// Drops messages of which no part has a TSN. `count_of` says how many of a run, given their priority, length and number;
-    /// otherwise as [`Self::drop_expired`]. Returns the number of dropped messages.
+    /// Drops messages that have no TSN. `count_of` returns how many of a run to drop, given their
+    /// priority, length and number; otherwise like [`Self::drop_expired`]. Returns the number of dropped
+    /// messages.
     pub(super) fn drop_messages(
         &mut self,
         mut count_of: impl FnMut(Option<u32>, u32, u64) -> u64,
@@ -402,7 +405,8 @@ impl SendQueue {
         dropped
     }
 
-    /// Drops the rest of the message of which a part has a TSN, except for its next chunk, which becomes the last one.
+    /// Drops the rest of the message that has TSNs in part, except for its next chunk, which becomes the
+    /// last one.
     pub fn drop_rest(&mut self) {
         let Some(message) = self.messages.front_mut() else { return };
         let (taken, left) = (message.taken, message.payload.len() - message.taken);
@@ -448,8 +452,8 @@ impl SendQueue {
     }
 
     /// Cuts the next chunk to fill `room` bytes, less than its full size. Must not be used if
-    /// [`SendQueue::next_is_unordered_unfragmented`]: fragments of such a message would have to wait for each other at the
-    /// peer.
+    /// [`SendQueue::next_is_unordered_unfragmented`]: fragments of such a message would have to wait for
+    /// each other at the peer.
     pub fn next_chunk_within(&mut self, room: u32, chunk: &mut Data) {
         let Some(message) = self.messages.front() else { return };
         let left = message.payload.len() - message.taken;
@@ -462,8 +466,8 @@ impl SendQueue {
         self.cut(size, chunk);
     }
 
-    /// Cuts the next chunk into `chunk`, if the queue is not empty. The caller fills in its TSN and time of
-    /// sending.
+    /// Cuts the next chunk into `chunk`, if the queue is not empty. The caller fills in its TSN and
+    /// transmission time.
     #[inline(always)]
     pub fn next_chunk(&mut self, chunk: &mut Data) {
         let Some(message) = self.messages.front() else { return };

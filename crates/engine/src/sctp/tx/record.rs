@@ -7,7 +7,7 @@ use crate::sctp::Data;
 /// State of a chunk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RecordState {
-    /// Has a TSN and was not sent: a scheduler passed over it. It is a hole before later data.
+    /// Has a TSN but was not sent, because a scheduler skipped it. It is a hole before later data.
     Unsent,
     /// In flight.
     InFlight {
@@ -28,7 +28,7 @@ pub enum RecordState {
         /// The path of the acknowledged transmission.
         by: PathId,
     },
-    /// Abandoned: it is not sent any more (RFC 3758, 3.4).
+    /// Abandoned: it is no longer sent (RFC 3758, 3.4).
     Abandoned {
         /// The path on which it was lost.
         on: PathId,
@@ -38,7 +38,7 @@ pub enum RecordState {
 /// Record of one chunk.
 #[derive(Clone, Debug)]
 pub struct Record {
-    /// The chunk as it is sent.
+    /// The chunk as sent.
     pub data: Data,
     /// Size on the wire, bytes.
     pub bytes: u32,
@@ -70,15 +70,15 @@ impl Record {
     pub(super) const BLANK: Self =
         Self { data: Data::BLANK, bytes: 0, transmissions: 0, state: RecordState::Unsent, end: 0 };
 
-    /// The chunk's bytes if it is an unordered unfragmented message, else 0. Such a chunk is delivered as it
-    /// arrives and occupies the peer's buffer only in transit.
+    /// The chunk's bytes if it is an unordered unfragmented message, else 0. Such a chunk is delivered on
+    /// arrival and occupies the peer's buffer only in transit.
     #[inline]
     pub(super) fn passing_bytes(&self) -> u64 {
         if self.data.is_unordered_unfragmented() { self.bytes as u64 } else { 0 }
     }
 }
 
-/// What is known of a chunk when it is sent.
+/// State of a chunk when it is sent.
 #[derive(Clone, Copy, Debug)]
 pub struct SentRecord {
     /// Size on the wire, bytes.

@@ -1,18 +1,19 @@
-//! Further copies of interactive messages that are in flight on a path which has fallen silent or has become slower.
+//! Further copies of interactive messages in flight on a path that has become silent or slower.
 
 use ropewalk_base::{Duration, PathId, Time};
 
 use super::{Path, RecordState, Scoreboard, Sender};
 
-/// Least time between two rescues of the messages on one path.
+/// Minimum interval between two rescues of the messages on one path.
 const INTERVAL: Duration = Duration::from_millis(20);
 
 /// The last rescue of interactive messages from a path.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Rescue {
-    /// While the path was silent, the messages of all transmissions before this one were sent on another path as well.
+    /// While the path was silent, the messages of all transmissions before this one were also sent on
+    /// another path.
     before: u64,
-    /// When.
+    /// Time of that.
     at: Time,
     /// When messages were last sent on another path because the queue grew.
     grew_at: Time,
@@ -40,7 +41,7 @@ impl Sender {
         self.paths.len() > 1 && limits.is_some_and(|limits| limits.has_urgent)
     }
 
-    /// When interactive messages that are in flight on `path` are to be sent on another one, because their
+    /// When interactive messages in flight on `path` are to be sent on another one, because their
     /// acknowledgements are overdue.
     #[inline]
     pub fn rescue_deadline(&self, path: &Path) -> Option<Time> {
@@ -48,7 +49,7 @@ impl Sender {
             return None;
         }
         let at = path.tx.overdue_from(self.config.peer_acks)?;
-        // While the path stays silent, once in a while is enough for what has been sent since.
+        // While the path stays silent, an occasional rescue suffices for data sent since the last one.
         Some(at.max(path.rescue().at + INTERVAL))
     }
 
@@ -66,8 +67,8 @@ impl Sender {
         self.outstanding.deadline.invalidate();
     }
 
-    /// Sends further copies of the interactive messages in flight on `id` that arrive sooner on another path, if the path
-    /// has become slower.
+    /// If the path has become slower, sends further copies of the interactive messages in flight on `id`
+    /// that arrive sooner on another path.
     #[inline]
     pub fn rescue_from_growing_queue(&mut self, now: Time, id: PathId) {
         if self.may_rescue() && self.paths[id.index()].tx.drain.suspected_rate(now).is_some() {
@@ -85,15 +86,15 @@ impl Sender {
         let Some(back) = tx.rtt.base().map(|trip| trip / 2) else { return };
         let Some((_, elsewhere, _)) = self.earliest_arrival(now, Some(id), true) else { return };
         let Some(rate) = tx.drain.suspected_rate(now) else { return };
-        // Of the data in flight here, what arrives before a copy on another path would.
+        // The part of the data in flight here that arrives before a copy on another path would.
         let in_time = rate.bytes_in(elsewhere.since(now) + back);
         self.want_copies(id, |_, end| end > in_time);
         let path = &mut self.paths[id.index()];
         path.records.get_or_insert_default().rescue.grew_at = now;
     }
 
-    /// Wants a further copy of each interactive message that is in flight on `id` alone and is late. `is_late` gets the number
-    /// of its transmission, and the bytes in flight on the path up to its end.
+    /// Requests a further copy of each late interactive message that is in flight on `id` alone.
+    /// `is_late` gets the number of its transmission, and the bytes in flight on the path up to its end.
     fn want_copies(&mut self, id: PathId, is_late: impl Fn(u64, u64) -> bool) {
         let Some(limits) = &mut self.outstanding.limits else { return };
         let mut end = 0;

@@ -1,6 +1,6 @@
-//! The reserve: room beyond a full send buffer that only streams with little unsent data may use. Without it, a message that
-//! is longer than the buffer holds up the messages of all other streams until most of it has been acknowledged, whatever
-//! the stream scheduler.
+//! The reserve: room beyond a full send buffer that only streams with little unsent data may use. Without
+//! it, a message that is longer than the buffer delays the messages of all other streams until most of it
+//! has been acknowledged, whichever stream scheduler is used.
 //!
 //! ```text
 //!   send buffer B      one message may exceed it     reserve R
@@ -11,41 +11,44 @@
 //! Three rules keep it bounded and fair:
 //!
 //! - A message may use it if its stream then has at most a quarter of R unsent.
-//! - What is taken from R comes back when data is acknowledged, a byte for two. So long messages get at least half of the room
-//!   that becomes free, and their turn comes. The stream scheduler decides which stream sends next.
-//! - R is whole again when the buffer has had room for an ordinary message. So at most A + R bytes are in the buffer.
+//! - Room taken from R is returned when data is acknowledged, one byte for every two. So long messages
+//!   get at least half of the freed room and are not starved. The stream scheduler decides which stream
+//!   sends next.
+//! - R is restored completely when the buffer has had room for an ordinary message. So at most A + R
+//!   bytes are in the buffer.
 //!
-//! Data with a TSN occupies the buffer with the headers of its chunks, and so R is charged for these as well.
+//! Data with a TSN occupies the buffer together with the headers of its chunks, so R is also charged for
+//! these.
 
 use ropewalk_base::StreamId;
 
 use super::Sender;
 
-/// Part of the reserve that one stream may have unsent.
+/// Divisor of the reserve: the part that one stream may have unsent.
 const STREAM_PART: u32 = 4;
 
-/// Bytes that must be acknowledged for each byte that comes back.
+/// Bytes that must be acknowledged for each returned byte.
 const FREED_PER_BYTE: u64 = 2;
 
-/// What is left of the reserve since the buffer had room for an ordinary message.
+/// The unused part of the reserve since the buffer last had room for an ordinary message.
 #[derive(Clone, Copy, Debug)]
 pub struct Reserve {
     left: u32,
-    /// Bytes of the message that was refused last because too little was left; 0: none.
+    /// Length of the message that was refused last because too little was left, bytes, or 0.
     refused: u32,
-    /// Least number of bytes in the send buffer since the last message was taken, with this message.
+    /// Minimum number of bytes in the send buffer since the last message was taken, with this message.
     seen: u64,
 }
 
 impl Reserve {
-    /// All of a reserve of `size` bytes, while `all` bytes are in the send buffer.
+    /// The complete reserve of `size` bytes, while `all` bytes are in the send buffer.
     const fn whole(all: u64, size: u32) -> Self {
         Self { left: size, refused: 0, seen: all }
     }
 
-    /// Gives back a part of what has become free. `all`: bytes in the send buffer; `size`: those of the reserve.
+    /// Returns a part of the freed bytes. `all`: bytes in the send buffer; `size`: bytes of the reserve.
     fn refill(&mut self, all: u64, size: u32) {
-        // The buffer may hold more than was seen: chunks that were cut have got headers.
+        // The buffer may hold more than before, because headers of chunks were added.
         let back = self.seen.saturating_sub(all) / FREED_PER_BYTE;
         if back > 0 {
             let left = u64::from(self.left) + back;
@@ -115,7 +118,7 @@ mod tests {
             all += 100;
         }
         assert!(!reserve.take(all, size, 100));
-        // A part of what is acknowledged comes back, in steps of any size.
+        // A part of the acknowledged bytes is returned, in steps of any size.
         for acknowledged in [150, 1, 1, 1, 47] {
             all -= acknowledged;
             reserve.refill(all, size);
@@ -125,9 +128,9 @@ mod tests {
         assert!(!reserve.take(all, size, 2), "{reserve:?}");
         all -= 2;
         assert!(reserve.take(all, size, 2));
-        // Headers of chunks are no reason to give more.
+        // Headers of chunks do not return more room.
         assert!(!reserve.take(all + 900, size, 1));
-        // However much is acknowledged, there is no more than the whole.
+        // However much is acknowledged, the reserve never exceeds its size.
         assert!(reserve.take(0, size, 400) && !reserve.take(400, size, 1));
     }
 }

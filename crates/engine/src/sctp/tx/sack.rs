@@ -19,7 +19,7 @@ use crate::sctp::gaps::GapList;
 /// Age of the last RTT sample after which timestamps supply the next one.
 const UNTIMED: Duration = Duration::from_secs(1);
 
-/// What one SACK acknowledges on one path.
+/// The transmissions that one SACK acknowledges on one path.
 ///
 /// Fields named `*_end` hold the highest transmission number of their kind plus 1, or 0 if there is none.
 #[derive(Clone, Copy, Debug)]
@@ -38,8 +38,8 @@ pub(super) struct PathAck {
     heard: bool,
     /// Among the transmissions that caused this acknowledgement.
     witness_end: u64,
-    /// As `witness_end`, among transmissions without copies on other paths; and when that transmission was
-    /// sent.
+    /// Like `witness_end`, among transmissions without copies on other paths; and when that transmission
+    /// was sent.
     sure_witness_end: u64,
     sure_witness_sent: Time,
     /// Lowest number of a first transmission that arrived; [`u64::MAX`] if none did.
@@ -79,8 +79,8 @@ impl PathAck {
 pub enum InvalidSack {
     /// It acknowledges a TSN that was never sent (RFC 9260, 12.4).
     NeverSent,
-    /// Its cumulative TSN ends before a chunk that the peer has reported as non-renegable. The chunk was freed, so that it
-    /// cannot be sent again.
+    /// Its cumulative TSN ends before a chunk that the peer has reported as non-renegable. The chunk was
+    /// freed and cannot be retransmitted.
     Withdrawn,
 }
 
@@ -116,9 +116,9 @@ impl Path {
     /// Updates RTT and delivery rate from the newest acknowledged transmission. Returns whether it gave an
     /// RTT sample.
     fn measure(&mut self, now: Time, ack: &PathAck, flight: &Flight) -> (bool, Option<Rate>) {
-        // RFC 9260, 6.3.1 C5 (Karn): no RTT sample from a retransmitted chunk. Chunks that a copy on another
-        // path may have delivered are used only as long as there is no RTT at all, and the handshake took no longer:
-        // the copy may have taken a much quicker path.
+        // RFC 9260, 6.3.1 C5 (Karn): no RTT sample from a retransmitted chunk. Chunks that a copy on
+        // another path may have delivered are used only while there is no RTT yet, and if the round trip
+        // is at least half of the handshake's: the copy may have taken a much faster path.
         let trip = now.since(flight.sent_at);
         let unknown = self.tx.rtt.srtt().is_none();
         let plausible = || self.handshake_trip.is_none_or(|handshake| trip >= handshake / 2);
@@ -140,8 +140,8 @@ impl Path {
         (timed, sample)
     }
 
-    /// Notes how long the acknowledgement queued on its way back: the part of the round trip's queueing delay that is not
-    /// on the way to the peer.
+    /// Records how long the acknowledgement queued on its way back: the part of the round trip's queueing
+    /// delay that did not occur on the way to the peer.
     fn note_return_queueing(&mut self, sample: &AckSample) {
         if let (Some(rtt), Some(forward), Some(base)) =
             (sample.rtt, sample.forward_queueing, sample.least_rtt)
@@ -153,7 +153,7 @@ impl Path {
 }
 
 impl Sender {
-    /// Processes a SACK. Returns whether it is newer than all before it.
+    /// Processes a SACK. Returns whether it is newer than all previous ones.
     ///
     /// # Errors
     /// [`InvalidSack`]. RFC 9260, 12.4: such a SACK MUST end the association.
@@ -173,8 +173,9 @@ impl Sender {
         let cumulative = sack.cumulative.unwrap_near(before);
         let newest = self.outstanding.note_number(sack.number);
         if cumulative < before && sack.number.is_none() {
-            // RFC 9260, 6.2.1 D (i): a SACK with a lower cumulative TSN than known is out of date; drop it. A requested
-            // SACK lists what no other may list, so its gap ack blocks are processed whenever it arrives.
+            // RFC 9260, 6.2.1 D (i): a SACK with a lower cumulative TSN than known is out of date; drop
+            // it. A requested SACK lists blocks that other SACKs may not repeat, so its gap ack blocks
+            // are always processed.
             return Ok(false);
         }
         if cumulative >= self.outstanding.board.next_tsn() {
@@ -213,10 +214,10 @@ impl Sender {
         Ok(true)
     }
 
-    /// Processes an NR-SACK. Returns whether it is newer than all before it.
+    /// Processes an NR-SACK. Returns whether it is newer than all previous ones.
     ///
     /// # Errors
-    /// As [`Sender::on_sack`].
+    /// Like [`Sender::on_sack`].
     #[cold]
     pub fn on_nr_sack(&mut self, now: Time, sack: &NrSack) -> Result<bool, InvalidSack> {
         let plain = Sack {
@@ -230,8 +231,9 @@ impl Sender {
         self.take_sack(now, plain, Some(sack.kept.clone()))
     }
 
-    /// Frees the chunks that non-renegable gap ack blocks report, and their share of the send buffer. They are acknowledged
-    /// already. A report of the chunk after the cumulative TSN contradicts that TSN and is not believed.
+    /// Frees the chunks in non-renegable gap ack blocks, and their share of the send buffer. They have
+    /// already been acknowledged. A report of the chunk after the cumulative TSN contradicts that TSN and
+    /// is ignored.
     fn take_kept(&mut self, kept: GapList) {
         let board = &mut self.outstanding.board;
         let cumulative = board.cumulative();
@@ -286,7 +288,7 @@ impl Sender {
                 RecordState::Acked { by } => {
                     self.paths[by.index()].tx.held -= popped.bytes as u64;
                 }
-                // The FORWARD-TSN has arrived. Whether the chunk did is unknown.
+                // The FORWARD-TSN has arrived. It is unknown whether the chunk did.
                 RecordState::Abandoned { .. } => {}
             }
             self.end_copies(now, tsn, acks);
@@ -304,7 +306,7 @@ impl Sender {
         self.outstanding.reports.acknowledged = true;
     }
 
-    /// Ends all copies of an acknowledged chunk. Which of them arrived is unknown.
+    /// Ends all copies of an acknowledged chunk. It is unknown which of them arrived.
     #[inline(always)]
     pub(super) fn end_copies(&mut self, now: Time, tsn: u64, acks: &mut PathAcks) {
         if self.outstanding.board.has_copies() {
@@ -373,10 +375,10 @@ impl Sender {
         if !moved && covered < u64::from(self.outstanding.offered_gaps) {
             return;
         }
-        // No more than 16-bit offsets reach.
+        // Limited to the reach of 16-bit offsets.
         self.outstanding.offered_gaps = covered as u32;
-        // The advertised window excludes all chunks that the peer holds beyond the hole, also those for which
-        // the SACK had no room.
+        // The advertised window excludes all chunks that the peer holds beyond the hole, including those
+        // that did not fit into the SACK.
         let offered = window as u64 + self.outstanding.board.held_bytes();
         self.outstanding.peer_rwnd = self.outstanding.config.used_buffer(offered);
     }
@@ -528,8 +530,8 @@ impl Sender {
         }
     }
 
-    /// Whether a buffer is so small that one full chunk is a considerable part of it and a delayed SACK costs
-    /// a good part of a round trip.
+    /// Whether the buffer is so small that one full chunk is a considerable part of it and a delayed SACK
+    /// costs a large part of a round trip.
     #[inline]
     pub const fn is_small(&self, buffer: u64) -> bool {
         const CHUNKS: u64 = 64;

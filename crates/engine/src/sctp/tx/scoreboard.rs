@@ -14,7 +14,7 @@ use crate::sctp::gaps::GapList;
 
 /// Records of all TSNs that are assigned and not acknowledged cumulatively.
 ///
-/// `repr(C)` keeps the order of the fields: first those that every input accesses.
+/// `repr(C)` keeps the order of the fields, with those that every input accesses first.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct Scoreboard {
@@ -29,7 +29,8 @@ pub struct Scoreboard {
     acked_bytes: u64,
     /// Bytes of `acked_bytes` that have been delivered to the peer's user.
     delivered_bytes: u64,
-    /// TSNs of `acked` that the peer will not drop; none if it has not reported any. Their user data is freed.
+    /// TSNs of `acked` that the peer will not drop, `None` if it has not reported any. Their user data is
+    /// freed.
     kept: Option<Box<Kept>>,
     /// Assigned TSNs that were never sent.
     holes: RangeSet,
@@ -81,7 +82,7 @@ impl Scoreboard {
         self.records.len() as u64
     }
 
-    /// Moves past `count` TSNs that no chunk gets. No TSN is outstanding.
+    /// Skips `count` TSNs without chunks. No TSN may be outstanding.
     pub fn skip(&mut self, count: u64) {
         debug_assert!(self.records.is_empty());
         self.kept = None;
@@ -116,13 +117,13 @@ impl Scoreboard {
         self.kept.iter().flat_map(|kept| kept.tsns().ranges().flatten())
     }
 
-    /// Whether `tsn` is one of them.
+    /// Whether `tsn` is reported by a non-renegable gap ack block.
     #[inline]
     pub fn is_kept(&self, tsn: u64) -> bool {
         self.kept.as_ref().is_some_and(|kept| kept.tsns().contains(tsn))
     }
 
-    /// Adds the TSNs that non-renegable gap ack blocks report, and earlier ones have not, to `fresh`.
+    /// Adds the TSNs that non-renegable gap ack blocks report for the first time to `fresh`.
     pub fn find_kept(&mut self, blocks: GapList, fresh: &mut Vec<Range<u64>>) {
         if blocks.is_empty() {
             return;
@@ -151,7 +152,7 @@ impl Scoreboard {
         self.records.back().map_or(0, |r| r.end - self.base_offset)
     }
 
-    /// Bytes of the peer's buffer that are used or reserved: the whole extent, without unordered messages
+    /// Bytes of the peer's buffer that are used or reserved: the full extent, without unordered messages
     /// that have been delivered to the peer's user or will be regardless of holes before them.
     #[inline]
     pub fn span(&self) -> u64 {
@@ -207,8 +208,8 @@ impl Scoreboard {
         &mut self.records[(tsn - self.base) as usize]
     }
 
-    /// Assigns the next TSN to a chunk that a scheduler passes over; it is a hole until it is sent. `cut`
-    /// fills it in.
+    /// Assigns the next TSN to a chunk that a scheduler skips; it is a hole until it is sent. `cut` fills
+    /// it in.
     #[inline]
     pub fn pass_over(&mut self, cut: impl FnOnce(&mut Data)) {
         let tsn = self.next_tsn();
@@ -254,7 +255,8 @@ impl Scoreboard {
         (&record.data, record.bytes)
     }
 
-    /// Abandons a chunk that is lost or was never sent (RFC 3758, 3.5 A2). Returns whether it was in such a state.
+    /// Abandons a chunk that is lost or was never sent (RFC 3758, 3.5 A2). Returns whether it was in one
+    /// of these states.
     pub fn abandon(&mut self, tsn: u64) -> bool {
         let record = self.record_mut(tsn);
         let (bytes, passing) = (u64::from(record.bytes), record.passing_bytes());
@@ -323,7 +325,7 @@ impl Scoreboard {
         (&self.record(tsn).data, sent)
     }
 
-    /// Ends the previous state of a chunk that is sent again.
+    /// Ends the previous state of a chunk that is retransmitted.
     #[cold]
     fn leave(&mut self, tsn: u64, before: RecordState) {
         match before {
@@ -366,20 +368,20 @@ impl Scoreboard {
         }
     }
 
-    /// Whether no copy of `tsn` is in flight on another path than `path`, that of its record.
+    /// Whether no copy of `tsn` is in flight on a path other than `path`, the path of its record.
     #[inline]
     pub fn is_only_on(&self, tsn: u64, path: PathId) -> bool {
         let elsewhere = |copies: &Vec<(PathId, u64)>| copies.iter().any(|(on, _)| *on != path);
         self.copies.is_empty() || !self.copies.get(&tsn).is_some_and(elsewhere)
     }
 
-    /// Whether any chunk has copies in flight beside the transmission in its record.
+    /// Whether any chunk has copies in flight in addition to the transmission in its record.
     #[inline]
     pub fn has_copies(&self) -> bool {
         !self.copies.is_empty()
     }
 
-    /// Removes and returns the transmissions of `tsn` beside the one in its record.
+    /// Removes and returns the transmissions of `tsn` other than the one in its record.
     pub fn take_copies(&mut self, tsn: u64) -> Vec<(PathId, u64)> {
         self.copies.remove(&tsn).unwrap_or_default()
     }
@@ -393,7 +395,7 @@ impl Scoreboard {
         let first_sent = record.data.first_sent;
         self.base += 1;
         self.base_offset = record.end;
-        // Dropped in place: moving it out would copy it as a whole.
+        // Dropped in place: moving it out would copy the full record.
         self.records.pop_front();
         match state {
             RecordState::Acked { .. } => {
@@ -440,7 +442,8 @@ impl Scoreboard {
         before
     }
 
-    /// Frees the user data of `tsn`, which a non-renegable gap ack block reports. Does nothing if it is not acknowledged.
+    /// Frees the user data of `tsn`, which a non-renegable gap ack block reports. Does nothing if it is
+    /// not acknowledged.
     pub fn keep(&mut self, tsn: u64) {
         let record = self.record_mut(tsn);
         if matches!(record.state, RecordState::Acked { .. }) {
@@ -450,8 +453,8 @@ impl Scoreboard {
         }
     }
 
-    /// Handles reneging by the peer (RFC 9260, 6.2.1 D iv): every TSN reported by gap ack blocks counts as
-    /// lost on path `on` and is sent again, except those reported as non-renegable.
+    /// Handles reneging by the peer (RFC 9260, 6.2.1 D iv): every TSN reported by gap ack blocks counts
+    /// as lost on path `on` and is retransmitted, except those reported as non-renegable.
     pub fn on_reneged(&mut self, on: PathId) {
         let tsns: Vec<u64> = self.acked.ranges().flatten().collect();
         meter::count(tsns.len());
@@ -471,8 +474,8 @@ impl Scoreboard {
         }
     }
 
-    /// How many holes, from the first one, may be sent with a receive buffer of `limit` bytes at the peer:
-    /// those that end within `limit` of the cumulative TSN and fit into the remaining room.
+    /// Number of holes, from the first one, that may be sent with a receive buffer of `limit` bytes at
+    /// the peer: those that end within `limit` of the cumulative TSN and fit into the remaining room.
     pub fn holes_within(&self, limit: u64) -> u64 {
         if let Some(room) = limit.checked_sub(self.span()) {
             return if self.unordered_holes <= room {
@@ -485,7 +488,7 @@ impl Scoreboard {
         self.holes.count_below(self.base + inside as u64)
     }
 
-    /// Ordered chunks already have their room reserved; the others need room when they are sent.
+    /// Room for ordered chunks is already reserved; the others need room when they are sent.
     #[cold]
     fn holes_that_fit(&self, mut room: u64) -> u64 {
         let tsns = self.holes.ranges().flatten();
@@ -525,7 +528,7 @@ mod tests {
         for unordered in [false, true, true, false, true] {
             board.pass_over(|data| *data = message(unordered));
         }
-        // Holes: 2 ordered ones have their place, whatever comes first.
+        // Holes: the 2 ordered ones have reserved room, regardless of the order.
         assert_eq!((board.extent(), board.span(), board.unordered_holes()), (500, 200, 300));
         assert!(!board.has_only_unordered_holes());
         board.on_sent(Time::ZERO, 3, PathId(0), 0);

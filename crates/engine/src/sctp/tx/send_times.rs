@@ -1,7 +1,7 @@
-//! When packets with DATA were sent on a path, for a peer that echoes TSNs instead of timestamps.
+//! Transmission times of packets with DATA on a path, for a peer that echoes TSNs instead of timestamps.
 //!
-//! Records of chunks don't suffice: a SACK that takes a faster path may acknowledge a chunk before the echo of its
-//! packet arrives.
+//! The records of chunks do not suffice: a SACK on a faster path may acknowledge a chunk before the echo
+//! of its packet arrives.
 
 use std::collections::VecDeque;
 
@@ -10,11 +10,11 @@ use ropewalk_base::{PathId, Serial32, Time};
 use super::{RecordState, Sender};
 use crate::sctp::chunk::Chunk;
 
-/// Most packets that are remembered: a second at 200 Mbit/s. Older ones are forgotten first.
+/// Maximum number of remembered packets: a second at 200 Mbit/s. Older ones are forgotten first.
 const PACKETS_LIMIT: usize = 1 << 14;
-/// Most packets that are searched for one echo. The next one is usually among the first few.
+/// Maximum number of packets searched for one echo. The next one is usually among the first few.
 const SEARCH_LIMIT: usize = 256;
-/// Memory for so many packets is kept while nothing is in flight.
+/// Number of packets whose memory is kept while nothing is in flight.
 const KEPT: usize = 64;
 
 /// A packet with DATA.
@@ -27,7 +27,7 @@ struct SentPacket {
     sent_at: Time,
 }
 
-/// The packets with DATA of one path, in the order of sending, from the newest one that was echoed.
+/// The packets with DATA of one path, in the order of transmission, from the newest one that was echoed.
 #[derive(Clone, Debug, Default)]
 pub struct SendTimes {
     packets: VecDeque<SentPacket>,
@@ -41,8 +41,8 @@ impl SendTimes {
         self.packets.push_back(packet);
     }
 
-    /// Removes the packet with this TSN and all packets before it. Packets that a search has passed in vain are older
-    /// than any that will be echoed, if there are many behind them.
+    /// Removes the packet with this TSN and all packets before it. Packets that a long search has skipped
+    /// without success are older than any that will be echoed.
     fn take(&mut self, tsn: Serial32) -> Option<SentPacket> {
         let found = self.packets.iter().take(SEARCH_LIMIT).position(|packet| packet.tsn == tsn);
         match found {
@@ -65,9 +65,10 @@ impl SendTimes {
 }
 
 impl Sender {
-    /// Records when a packet with these chunks is sent on `path`, if the peer echoes TSNs. `was_idle`: nothing was in
-    /// flight before it. Then an echo can only be of a packet that was taken for lost and arrives nevertheless, such as
-    /// after an outage: without its record, the echo would be taken for that of a later transmission.
+    /// Records when a packet with these chunks is sent on `path`, if the peer echoes TSNs. `was_idle`:
+    /// nothing was in flight before it. In this case an echo can only refer to a packet that was
+    /// considered lost and still arrives, for example after an outage. Without the record, the echo would
+    /// be attributed to a later transmission.
     #[inline]
     pub(super) fn record_time(
         &mut self,
@@ -97,8 +98,9 @@ impl Sender {
         times.push(SentPacket { tsn, transmissions, sent_at: now });
     }
 
-    /// When the packet whose first DATA chunk has this TSN was sent on `path`. None if it is unknown, or if the chunk was
-    /// sent again on this path, so that either transmission may have arrived (Karn's rule).
+    /// When the packet whose first DATA chunk has this TSN was sent on `path`. `None` if it is unknown,
+    /// or if the chunk was sent again on this path, so that either transmission may have arrived (Karn's
+    /// rule).
     pub(super) fn take_time(&mut self, path: PathId, tsn: Serial32) -> Option<Time> {
         let packet = self.paths[path.index()].records.as_mut()?.times.take(tsn)?;
         let record = self.outstanding.board.get(tsn.unwrap_near(self.outstanding.board.next_tsn()));

@@ -1,8 +1,8 @@
-//! Which stream's message is cut next: the stream schedulers of RFC 8260, 3.
+//! Selects the stream whose message is cut next: the stream schedulers of RFC 8260, 3.
 //!
 //! ```text
 //!   lane of stream 0   [ message, message, ... ]
-//!   lane of stream 7   [ message, ... ]            --> the lane with the least rank is cut next
+//!   lane of stream 7   [ message, ... ]            --> the lane with the lowest rank is cut next
 //!   lane of stream 9   [ message, ... ]
 //! ```
 //!
@@ -15,27 +15,27 @@ use ropewalk_base::StreamId;
 use super::queue::Waiting;
 use crate::sctp::extensions::interleaving::StreamScheduler;
 
-/// Virtual time that one byte takes with weight 1. A weight is at most 65,535, so that a byte always takes some.
+/// Virtual time per byte with weight 1. A weight is at most 65,535, so that a byte always takes some.
 const PER_BYTE: u64 = 1 << 16;
-/// Value of a stream for which none was set: the weight 1, or the middle of the priorities.
+/// Default value of a stream: weight 1, or the middle of the priorities.
 const DEFAULT_WEIGHT: u16 = 1;
 const DEFAULT_PRIORITY: u16 = 1 << 15;
 
-/// Order of the lanes: the least is served next. The second part takes turns among equals.
+/// Order of the lanes: the lowest is served next. The second part makes equals take turns.
 type Rank = (u64, u64);
 
-/// The messages of one stream that wait.
+/// The queued messages of one stream.
 #[derive(Clone, Debug, Default)]
 struct Lane {
     messages: VecDeque<Waiting>,
-    /// Whether the stream is among those that wait: it has messages, here or in front of the queue.
+    /// Whether the stream has queued messages, here or in front of the queue.
     active: bool,
     rank: Rank,
-    /// The user's priority or weight; none: the default.
+    /// The user's priority or weight. `None`: the default.
     value: Option<u16>,
     /// Virtual time at which the stream has used its share.
     finish: u64,
-    /// User data of `messages` that was not cut yet, bytes.
+    /// User data of `messages` that has not been cut yet, bytes.
     bytes: u64,
 }
 
@@ -80,7 +80,7 @@ impl StreamOrder {
         self.lanes.iter().filter_map(|(stream, lane)| Some((StreamId(*stream), lane.value?)))
     }
 
-    /// Number of messages in the lanes, runs of equal ones counted once.
+    /// Number of messages in the lanes, with runs of equal ones counted once.
     pub fn len(&self) -> usize {
         self.lanes.values().map(|lane| lane.messages.len()).sum()
     }
@@ -103,7 +103,7 @@ impl StreamOrder {
             .collect()
     }
 
-    /// Adds a message at the end of its lane. `stays`: it stays in front of the queue, and is returned.
+    /// Adds a message at the end of its lane. `stays`: it stays in front of the queue and is returned.
     pub fn push(&mut self, message: Waiting, stays: bool) -> Option<Waiting> {
         let stream = message.stream;
         let lane = self.lanes.entry(stream.0).or_default();
@@ -125,7 +125,7 @@ impl StreamOrder {
         front
     }
 
-    /// Puts a message back that was taken by [`Self::take`], at the head of its lane.
+    /// Puts back a message taken by [`Self::take`], at the head of its lane.
     pub fn put_back(&mut self, message: Waiting) {
         let stream = message.stream;
         let lane = self.lanes.entry(stream.0).or_default();
@@ -147,13 +147,13 @@ impl StreamOrder {
         Some(message)
     }
 
-    /// User data that waits in the lane of a stream, bytes.
+    /// User data in the lane of a stream, bytes.
     pub fn bytes_of(&self, stream: StreamId) -> u64 {
         self.lanes.get(&stream.0).map_or(0, |lane| lane.bytes)
     }
 
-    /// Records that a chunk of `bytes` bytes of a stream was cut. `ends`: it ends a turn of the stream. `left`:
-    /// whether the message in front of the queue still belongs to the stream.
+    /// Records that a chunk of `bytes` bytes of a stream was cut. `ends`: whether it ends a turn of the
+    /// stream. `left`: whether the message in front of the queue still belongs to the stream.
     pub fn served(&mut self, stream: StreamId, bytes: u32, ends: bool, left: bool) {
         let per_packet = self.scheduler == StreamScheduler::RoundRobinPerPacket;
         if per_packet {
@@ -188,14 +188,14 @@ impl StreamOrder {
         self.of_packet.is_none_or(|one| one == stream)
     }
 
-    /// Lets a stream take part that has messages.
+    /// Activates a stream that has messages.
     fn activate(&mut self, stream: StreamId) {
         let Some(lane) = self.lanes.get_mut(&stream.0).filter(|lane| !lane.active) else { return };
         lane.active = true;
         self.move_to_end(stream);
     }
 
-    /// Gives a stream its next rank, behind its equals.
+    /// Assigns a stream its next rank, after its equals.
     fn move_to_end(&mut self, stream: StreamId) {
         self.turns += 1;
         self.rank_again(stream);
@@ -210,7 +210,7 @@ impl StreamOrder {
             | StreamScheduler::RoundRobinPerPacket => 0,
             StreamScheduler::Priority => lane.value.unwrap_or(DEFAULT_PRIORITY).into(),
             StreamScheduler::FairCapacity | StreamScheduler::WeightedFair => {
-                // A stream that was idle gets no credit for that time.
+                // A stream gets no credit for idle time.
                 lane.finish.max(self.now)
             }
         };

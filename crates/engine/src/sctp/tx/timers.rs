@@ -14,7 +14,7 @@ impl Sender {
 
     fn earliest_timer(&self) -> Time {
         let mut next = self.outstanding.window_probe.deadline().unwrap_or(Time::FAR_FUTURE);
-        // Without a branch per timer, because it is called after every input.
+        // Branch-free, because it is called after every input.
         let mut consider = |at: Option<Time>| next = next.min(at.unwrap_or(Time::FAR_FUTURE));
         consider(self.limits_deadline());
         for path in &self.paths {
@@ -26,8 +26,8 @@ impl Sender {
         next
     }
 
-    /// Stores the earliest timer once an input has been drained. DATA changes no timer of the sender, so an
-    /// association that only receives need not visit its paths.
+    /// Stores the earliest timer once an input has been drained. DATA changes no timer of the sender, so
+    /// an association that only receives need not visit its paths.
     #[inline]
     pub fn settle_timers(&mut self) {
         if self.outstanding.deadline.is_stale() {
@@ -50,7 +50,7 @@ impl Sender {
         }
     }
 
-    /// What the last inputs have shown about the paths.
+    /// Findings of the last inputs about the paths.
     #[inline]
     pub fn take_reports(&mut self) -> PathReports {
         std::mem::take(&mut self.outstanding.reports)

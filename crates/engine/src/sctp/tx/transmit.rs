@@ -49,7 +49,7 @@ impl Sender {
         }
     }
 
-    /// Bytes that a packet needs for the chunk and nothing else, without headers.
+    /// Length of a packet with only this chunk, without headers, bytes.
     pub fn size_alone(&self, next: Next) -> u32 {
         let datagram = match next {
             Next::Recorded { tsn, .. } => self.outstanding.datagram_len(tsn),
@@ -260,14 +260,14 @@ impl Sender {
         tx.requests.on_packet(in_flight, (tx.flights.next_number(), tx.acked_to), occasion)
     }
 
-    /// Whether the chunk just recorded asks for an immediate SACK (RFC 7053, 5): a retransmission, since the
-    /// window opens when it arrives; the chunk that fills a small window or one in recovery; and the chunk
-    /// that fills a small receive buffer of the peer if ordering does not close the window. After these,
-    /// nothing may follow that would make the peer send its delayed SACK, and a small window loses a good
-    /// part of its round trip by waiting for it.
+    /// Whether the chunk just recorded requests an immediate SACK (RFC 7053, 5): a retransmission, since
+    /// the window opens when it arrives; the chunk that fills a small window or one in recovery; and the
+    /// chunk that fills a small receive buffer of the peer if ordering does not close the window. After
+    /// these, the peer may not receive further data that triggers its delayed SACK, and a small window
+    /// loses a large part of its round trip by waiting for it.
     #[inline]
     fn wants_sack_at_once(&self, path: PathId, again: bool) -> bool {
-        /// Window in chunks up to which a delayed SACK costs a good part of a round trip.
+        /// Window in chunks up to which a delayed SACK costs a large part of a round trip.
         const SMALL_WINDOW: u64 = 16;
         let on_request = self.config.peer_acks.on_request;
         if on_request || self.outstanding.config.recovery != LossDetection::RackTlp {

@@ -18,12 +18,12 @@ pub struct Undelivered {
     pub stream: StreamId,
     /// Its SSN, or with interleaving the lower half of its message identifier; meaningless if the message is unordered.
     pub ssn: Serial16,
-    /// Payload protocol identifier. With interleaving, it is 0 if the first fragment has been acknowledged, which alone
-    /// carries it.
+    /// Payload protocol identifier. With interleaving, 0 if the first fragment, which alone carries it,
+    /// has been acknowledged.
     pub ppid: u32,
     /// Whether it was sent unordered.
     pub unordered: bool,
-    /// The message without the beginning that has been acknowledged cumulatively, and without what was freed.
+    /// The message without its start that has been acknowledged cumulatively, and without freed data.
     pub payload: Payload,
     /// Whether `payload` starts at the beginning of the message.
     pub from_beginning: bool,
@@ -32,15 +32,15 @@ pub struct Undelivered {
     /// Bytes of `payload` that gap ack blocks have reported. They have arrived, and the peer's user may have
     /// received them.
     pub reported: u32,
-    /// Bytes that `payload` lacks because the peer has reported them as non-renegable: they were freed. A message of which
-    /// all bytes were is delivered, and not listed.
+    /// Bytes missing from `payload` because the peer has reported them as non-renegable and they were
+    /// freed. A message whose bytes were all freed is delivered, and not listed.
     pub freed: u32,
     /// The application's number, from [`Delivery::context`](crate::sctp::Delivery::context).
     pub context: u32,
 }
 
 impl Undelivered {
-    /// Whether no part of the message has ever been sent.
+    /// Whether the message has not been sent even in part.
     pub fn never_left(&self) -> bool {
         self.from_beginning && self.unsent == self.payload.len()
     }
@@ -53,7 +53,7 @@ pub struct Rest {
     pub ppid: u32,
     pub unordered: bool,
     pub payload: Payload,
-    /// Whether this is the whole message.
+    /// Whether this is the complete message.
     pub whole: bool,
     pub context: u32,
 }
@@ -116,7 +116,7 @@ struct Piece<'a> {
 }
 
 impl Piece<'_> {
-    /// An abandoned message is not delivered on purpose. It has no rest in the queue.
+    /// An abandoned message is intentionally not delivered. It has no rest in the queue.
     fn is_kept(&self) -> bool {
         !matches!(self.record.state, RecordState::Abandoned { .. })
     }
@@ -150,7 +150,7 @@ impl<'a, R: Iterator<Item = Piece<'a>>, Q: Iterator<Item = Rest>> Iterator for M
     }
 }
 
-/// A message that is being put together.
+/// A message that is being assembled.
 struct Gathered {
     message: Undelivered,
     pieces: Vec<Payload>,
@@ -206,7 +206,8 @@ impl Gathered {
     }
 }
 
-/// As [`Messages`], for interleaved ones: fragments of a stream and order belong together up to the end of a message.
+/// Like [`Messages`], with interleaving: fragments of a stream and order belong together up to the end of
+/// a message.
 fn gathered<'a>(
     records: impl Iterator<Item = Piece<'a>>,
     queue: impl Iterator<Item = Rest>,
@@ -252,7 +253,7 @@ impl Chunks {
         (self.board.cumulative() + 1..).map_while(|tsn| self.piece(tsn))
     }
 
-    /// The message of which these are the fragments with a TSN, lowest first, and `rest` what has none.
+    /// The message with these fragments that have a TSN, lowest first, and the part `rest` that has none.
     pub fn gather(&self, fragments: &[u64], rest: Option<Rest>) -> Option<Undelivered> {
         let mut pieces = fragments.iter().filter_map(|tsn| self.piece(*tsn)).peekable();
         let Some(first) = pieces.peek() else { return rest.map(Into::into) };

@@ -1,4 +1,4 @@
-//! Messages that do not wait for their turn, messages that wait for all others, and second copies.
+//! Messages that are sent before all others or after all others, and second copies.
 
 use ropewalk_base::{Duration, PathId, Serial16, Serial32, Time};
 use smallvec::SmallVec;
@@ -21,8 +21,8 @@ fn share_in_flight(view: &PathView) -> f64 {
 }
 
 impl Chunks {
-    /// Whether a message can be sent at once: it is delivered without waiting for others, and no fragment must
-    /// follow it.
+    /// Whether a message can be sent immediately: it is delivered without waiting for others, and fits
+    /// into one fragment.
     pub fn may_overtake(&self, message: &Submitted) -> bool {
         let ChunkSizes { payload, datagram, .. } = self.queue.sizes();
         let most = match Data::is_datagram_stream(message.stream, message.ppid) {
@@ -32,18 +32,18 @@ impl Chunks {
         message.unordered && message.payload.len() <= most
     }
 
-    /// Whether messages or copies wait outside of the queue.
+    /// Whether messages or copies wait outside the queue.
     #[inline]
     pub fn has_urgent_work(&self) -> bool {
         self.limits.as_ref().is_some_and(|limits| limits.has_work())
     }
 
-    /// User data of the messages outside of the queue, bytes.
+    /// User data of the messages outside the queue, bytes.
     pub fn bytes_beside_queue(&self) -> u64 {
         self.limits.as_ref().map_or(0, |limits| limits.waiting_bytes)
     }
 
-    /// Whether messages wait outside of the queue.
+    /// Whether messages wait outside the queue.
     pub fn has_messages_beside_queue(&self) -> bool {
         self.limits.as_ref().is_some_and(|limits| {
             let lists = [&limits.interactive, &limits.first_open, &limits.background];
@@ -57,7 +57,7 @@ impl Chunks {
         self.queue.push(stream, ppid, payload, unordered, 0, limit);
     }
 
-    /// Lets a background message into the queue if nothing else waits.
+    /// Moves a background message into the queue if nothing else waits.
     pub fn admit_background(&mut self) {
         if self.is_idle()
             && let Some(message) = self.limits.as_mut().and_then(|limits| limits.take_background())
@@ -76,7 +76,7 @@ impl Chunks {
         self.bytes_outside(self.limits.as_ref()?.first_open.front()?)
     }
 
-    /// Size of a message outside of the queue as a chunk, if it may get a TSN now.
+    /// Size of a message outside the queue as a chunk, if it may get a TSN now.
     fn bytes_outside(&self, message: &Submitted) -> Option<u32> {
         // RFC 9260, 6.9: the fragments of a message have consecutive TSNs.
         let free = self.queue.may_overtake() && self.tsns_left() > 0;
@@ -97,7 +97,7 @@ impl Chunks {
         Some(self.assign_outside(message, limit))
     }
 
-    /// Assigns the next TSN to a message that was outside of the queue.
+    /// Assigns the next TSN to a message that was outside the queue.
     fn assign_outside(&mut self, message: Submitted, limit: Limit) -> u64 {
         let tsn = self.board.assign(|chunk| {
             (chunk.stream, chunk.ssn, chunk.ppid) = (message.stream, Serial16(0), message.ppid);
@@ -112,7 +112,8 @@ impl Chunks {
         tsn
     }
 
-    /// A chunk was sent for the first time: its second copy is wanted if its message says so.
+    /// Called when a chunk is sent for the first time: requests its second copy, if configured for its
+    /// message.
     #[inline]
     pub fn want_copy(&mut self, tsn: u64) {
         if let Some(limits) = &mut self.limits
@@ -154,19 +155,19 @@ impl Sender {
         self.outstanding.deadline.invalidate();
     }
 
-    /// The next interactive message or second copy. RFC 9260, 6.1 C, has lost chunks sent first; a message that the user
-    /// marks as interactive is sent before them, because they may take the rest of its lifetime.
+    /// The next interactive message or second copy. RFC 9260, 6.1 C: lost chunks are sent first. An
+    /// interactive message still precedes them, because they may take the rest of its lifetime.
     #[cold]
     pub fn next_urgent(&mut self, now: Time) -> Option<Next> {
         self.next_interactive(now).or_else(|| self.next_second_copy(now))
     }
 
-    /// The next interactive message, on the path on which it arrives first. It waits for that path if it arrives
-    /// sooner by it than by one that is open.
+    /// The next interactive message, on the path with the earliest arrival. It waits for that path if
+    /// waiting still delivers it sooner than an open path.
     fn next_interactive(&mut self, now: Time) -> Option<Next> {
         let bytes = self.outstanding.interactive_bytes()?;
         if self.outstanding.board.span() + u64::from(bytes) > self.outstanding.peer_rwnd {
-            // The queue is what probes a closed window.
+            // Only the queue probes a closed window.
             let message = self.outstanding.limits.as_mut()?.take_interactive()?;
             self.outstanding.enqueue(message);
             return None;
@@ -180,9 +181,9 @@ impl Sender {
         Some(Next::Recorded { path, tsn, again: false })
     }
 
-    /// The open path with the shortest delay; if there are some, of those on which no queue builds up. Of paths that differ by
-    /// less than a quarter of a round trip, the emptier one: if one carried all that it can, another that then pauses, as
-    /// `bbr` does to measure, would leave no room.
+    /// The open path with the shortest delay, preferably without a growing queue. Of paths that differ by
+    /// less than a quarter of a round trip, the emptier one: if one path were filled and another then
+    /// paused, like `bbr` to measure, there would be no room.
     fn first_open_path(&self) -> Option<PathId> {
         let open = || self.views.iter().filter(|view| view.is_open());
         let has_queue = |view: &PathView| share_in_flight(view) > QUEUE_GAIN;
@@ -200,7 +201,7 @@ impl Sender {
     pub fn next_first_open(&mut self, now: Time) -> Option<Next> {
         let bytes = self.outstanding.first_open_bytes()?;
         if self.outstanding.board.span() + u64::from(bytes) > self.outstanding.peer_rwnd {
-            // The queue is what probes a closed window.
+            // Only the queue probes a closed window.
             let message = self.outstanding.limits.as_mut()?.take_first_open()?;
             self.outstanding.enqueue(message);
             return None;
@@ -215,7 +216,8 @@ impl Sender {
         Some(Next::Recorded { path, tsn, again: false })
     }
 
-    /// A second copy that is wanted, on the path on which it arrives first beside that of the first copy.
+    /// The next second copy to send, on the path with the earliest arrival other than that of the first
+    /// copy.
     fn next_second_copy(&mut self, now: Time) -> Option<Next> {
         loop {
             let tsn = *self.outstanding.limits.as_ref()?.second_copies.front()?;
@@ -249,7 +251,8 @@ impl Sender {
         }
     }
 
-    /// One of two copies of `tsn` was lost. If the other one is under way on a slower path, a third copy may arrive before it.
+    /// One of two copies of `tsn` was lost. If the other one is in flight on a slower path, a third copy
+    /// may arrive before it.
     #[cold]
     pub fn on_copy_lost(&mut self, tsn: u64) {
         if let Some(limits) =
@@ -266,7 +269,8 @@ impl Sender {
         sent_at.zip(delay).is_some_and(|(sent_at, delay)| sent_at + delay <= at)
     }
 
-    /// Asks again when pacing permits a packet on this path. If its window is full, an acknowledgement comes first.
+    /// Decides again when pacing permits a packet on this path. If its window is full, an acknowledgement
+    /// arrives first.
     fn wait_for_path(&mut self, now: Time, path: PathId) {
         let full = self.outstanding.full_chunk();
         if let Some(at) = self.paths[path.index()].tx.pacer.ready_at(full)
@@ -276,7 +280,7 @@ impl Sender {
         }
     }
 
-    /// Adds messages from outside of the queue that fit into a packet on `path`.
+    /// Adds messages outside the queue that fit into a packet on `path`.
     #[cold]
     pub fn bundle_outside(
         &mut self,

@@ -1,4 +1,4 @@
-//! Which paths may carry data, and how the scheduler sees them.
+//! Availability of paths for data, and the scheduler's view of them.
 
 use ropewalk_base::{PathId, Time};
 
@@ -35,8 +35,8 @@ impl Sender {
         self.watch_window(now);
     }
 
-    /// The path for control chunks: of the paths in the best state, one of the earliest use, of these the primary path,
-    /// else the first.
+    /// The path for control chunks: among the paths in the best state, one of the earliest use; among
+    /// these the primary path, else the first.
     pub fn best_path(&self) -> PathId {
         let rank = |p: &Path| match p.tx.state.status() {
             PathStatus::Active => 0,
@@ -72,15 +72,15 @@ impl Sender {
         !others.any(|i| self.paths[i].tx.state.status() == PathStatus::Active)
     }
 
-    /// Room in the send buffer, bytes of user data. The last message may exceed it, so that a message longer
-    /// than the whole buffer can be sent.
+    /// Room in the send buffer, bytes of user data. The last message may exceed it, so that a message
+    /// longer than the buffer can be sent.
     pub fn buffer_room(&self) -> u64 {
         let (unsent, all, most) = self.buffer_use();
         let room = self.outstanding.config.send_buffer.saturating_sub(all);
         most.map_or(room, |most| room.min(most.saturating_sub(unsent)))
     }
 
-    /// By how much the last message exceeds the send buffer, bytes.
+    /// Number of bytes by which the last message exceeds the send buffer.
     pub fn buffer_excess(&self) -> u64 {
         let (unsent, all, most) = self.buffer_use();
         let excess = all.saturating_sub(self.outstanding.config.send_buffer);
@@ -92,7 +92,7 @@ impl Sender {
         self.buffer_use().1
     }
 
-    /// Data that was not sent, all data in the send buffer, and the most that may wait unsent, if that is limited, bytes.
+    /// Unsent data, all data in the send buffer, and the limit of unsent data if there is one, bytes.
     fn buffer_use(&self) -> (u64, u64, Option<u64>) {
         let chunks = &self.outstanding;
         let unsent = chunks.queue.bytes() + chunks.bytes_beside_queue() + chunks.queue.held_bytes();
@@ -110,7 +110,7 @@ impl Sender {
         chunks.queue.bytes() + chunks.bytes_beside_queue() + again * chunks.full_chunk()
     }
 
-    /// The same, interactive messages counted separately.
+    /// The same, with interactive messages counted separately.
     pub fn backlog(&self) -> Backlog {
         let limits = self.outstanding.limits.as_ref();
         Backlog {
@@ -146,7 +146,7 @@ impl Sender {
     /// before anything is sent.
     #[inline]
     pub fn decay_idle_windows(&mut self, now: Time) {
-        /// Number of halvings after which no window changes any more.
+        /// Number of halvings after which no window changes further.
         const MOST: u64 = 40;
         if self.outstanding.config.idle_decay != IdleDecay::Timeout {
             return;

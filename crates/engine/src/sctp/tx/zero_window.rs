@@ -1,5 +1,5 @@
-//! Zero-window probes (RFC 9260, 6.1 A): while the peer's receive window is closed, one DATA chunk at a time
-//! tests whether it has opened. The SACK that said so may have been lost.
+//! Zero-window probes (RFC 9260, 6.1 A): while the peer's receive window is closed, one DATA chunk at a
+//! time tests whether it has opened. The SACK that reported this may have been lost.
 //!
 //! ```text
 //!          window shut,          1 RTO              the probe leaves
@@ -114,9 +114,10 @@ impl Sender {
         }
     }
 
-    /// Handles the expiry of T3 of `id` if it timed a probe, which is all that was in flight there; returns
-    /// whether that is an error of the path. RFC 9260, 6.1 A: while SACKs arrive, unacknowledged probes SHOULD NOT count as errors
-    /// of the association or an address; and probing does not affect the congestion window.
+    /// Handles the expiry of T3 of `id` if it timed a probe, which is the only data in flight there.
+    /// Returns whether that is an error of the path. RFC 9260, 6.1 A: while SACKs arrive, unacknowledged
+    /// probes SHOULD NOT count as errors of the association or an address; and probing does not affect
+    /// the congestion window.
     pub(super) fn on_probe_unanswered(&mut self, now: Time, id: PathId) -> Option<bool> {
         let WindowProbe::Sent { at, path, interval } = self.outstanding.window_probe else {
             return None;

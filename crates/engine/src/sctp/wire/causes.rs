@@ -6,7 +6,7 @@ use ropewalk_base::{Serial32, StreamId};
 use super::parameter::{self, Parameter, Parameters};
 use crate::sctp::ErrorCause;
 
-/// Most causes that are read from one chunk.
+/// Maximum number of causes read from one chunk.
 const CAUSES_LIMIT: usize = 16;
 
 /// Appends causes. Returns the length for the chunk header, which excludes the padding of the last cause.
@@ -49,8 +49,8 @@ fn put_one(cause: &ErrorCause, out: &mut Vec<u8>) {
     }
 }
 
-/// The causes of an ABORT; none if their lengths contradict that of the chunk. RFC 9260, 3.3.7: an ABORT with
-/// a format error is discarded.
+/// The causes of an ABORT, `None` if their lengths contradict that of the chunk. RFC 9260, 3.3.7: an
+/// ABORT with a format error is discarded.
 pub(super) fn of_abort(list: Bytes) -> Option<Vec<ErrorCause>> {
     let sound = Parameters::of(list.clone()).all(|one| one.is_ok());
     sound.then(|| read(list))

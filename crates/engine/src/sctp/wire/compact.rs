@@ -35,7 +35,7 @@ const ECHO_LEN: usize = DelayEcho::COMPACT_LEN as usize;
 const CHUNKS_LENGTH: usize = Data::CHUNKS_LENGTH as usize;
 const DATAGRAM_HEADER: usize = Data::COMPACT_HEADER as usize;
 
-/// Where a decoded packet belongs.
+/// Context for decoding a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Context {
     /// Verification tag of the association's received packets.
@@ -44,7 +44,7 @@ pub struct Context {
     pub near: Serial32,
 }
 
-/// The form in which `packet` is encoded: [`STANDARD`] if it has no compact form.
+/// The form in which `packet` is encoded, [`STANDARD`] if it has no compact form.
 #[inline]
 pub fn form_of(packet: &Packet) -> u8 {
     if !packet.has_compact_form() {

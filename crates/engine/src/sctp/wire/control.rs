@@ -112,8 +112,8 @@ pub fn heartbeat_info(parameters: &Bytes) -> Option<Bytes> {
     sound.filter(|one| one.kind == HEARTBEAT_INFO).map(|one| one.value).next()
 }
 
-/// Handles an unknown chunk. RFC 9260, 3.2: the two highest bits of the type say whether to continue and
-/// whether to report it.
+/// Handles an unknown chunk. RFC 9260, 3.2: the two highest bits of the type determine whether to
+/// continue and whether to report it.
 fn read_unknown(raw: &RawChunk<'_>, kind: u8, packet: &mut Packet) -> Next {
     if kind::is_reported(kind) {
         let whole = Bytes::copy_from_slice(&raw.whole[raw.start..raw.end]);

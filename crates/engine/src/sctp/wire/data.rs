@@ -29,7 +29,7 @@ pub(super) fn header_of(kind: u8, data: &Data, before: u32) -> [u8; HEADER] {
     header
 }
 
-/// Appends user data and padding. A payload that is only a length becomes zeros.
+/// Appends user data and padding. For a payload that is only a length, appends zeros.
 #[inline]
 pub(super) fn put_payload(payload: &Payload, out: &mut Vec<u8>) {
     let size = payload.len() as usize;

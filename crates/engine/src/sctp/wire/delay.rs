@@ -1,5 +1,5 @@
-//! Timestamps beside DATA and SACK (Sarwar et al., 2013): chunks defined by this project, sent only to a peer
-//! that lists them.
+//! Timestamps that accompany DATA and SACK (Sarwar et al., 2013): chunks defined by this project, sent
+//! only to a peer that lists them.
 
 use super::{CHUNK_HEADER, RawChunk, kind};
 use ropewalk_base::Serial32;

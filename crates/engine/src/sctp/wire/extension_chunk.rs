@@ -76,7 +76,7 @@ pub(super) const fn is_known(kind: u8) -> bool {
     )
 }
 
-/// Reads a chunk of a type that [`is_known`]; none if it is malformed.
+/// Reads a chunk of a type that [`is_known`], `None` if it is malformed.
 pub(super) fn read(raw: &RawChunk<'_>) -> Option<ExtensionChunk> {
     let tsn = || parameter::word(raw.body()).map(Serial32);
     Some(match raw.kind {

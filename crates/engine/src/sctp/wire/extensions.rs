@@ -8,7 +8,7 @@ use super::parameter::{self, Parameters};
 use super::{Frame, RawChunk};
 use crate::sctp::extension_chunk::RawParameter;
 
-/// Most parameters of one chunk; a chunk with more is malformed.
+/// Maximum number of parameters of one chunk; a chunk with more is malformed.
 const PARAMETERS_LIMIT: usize = 64;
 
 pub(super) fn put(kind: u8, serial: Option<Serial32>, list: &[RawParameter], out: &mut Vec<u8>) {

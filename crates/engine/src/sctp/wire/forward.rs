@@ -5,7 +5,7 @@ use ropewalk_base::{Serial16, Serial32, StreamId};
 use super::{Frame, RawChunk, kind};
 use crate::sctp::extension_chunk::{ForwardTsn, IForwardTsn, Skipped};
 
-/// The U bit, the lowest bit beside a stream identifier.
+/// The U bit, the lowest bit of the field that follows a stream identifier.
 const UNORDERED: u8 = 1;
 
 pub(super) fn put(forward: &ForwardTsn, out: &mut Vec<u8>) {

@@ -23,7 +23,7 @@ const SUPPORTED_EXTENSIONS: u16 = 0x8008;
 const FORWARD_TSN: u16 = 0xc000;
 const ADAPTATION: u16 = 0xc006;
 
-/// Most addresses that are read from one chunk; further ones are ignored.
+/// Maximum number of addresses read from one chunk; further ones are ignored.
 const ADDRESSES_LIMIT: usize = 64;
 /// Limits of reported unknown parameters: their number and their bytes. A report must stay small in relation
 /// to the chunk that caused it.
@@ -138,7 +138,7 @@ struct Reader {
 }
 
 impl Reader {
-    /// Processes one parameter. Returns whether to continue; none if it is malformed.
+    /// Processes one parameter. Returns whether to continue, `None` if it is malformed.
     fn take(&mut self, one: Parameter) -> Option<bool> {
         let init = &mut self.init;
         let options = &mut init.options;
@@ -180,8 +180,8 @@ impl Reader {
         }
     }
 
-    /// Handles an unknown parameter. RFC 9260, 3.2.1: the two highest bits of the type say whether to
-    /// continue and whether to report it.
+    /// Handles an unknown parameter. RFC 9260, 3.2.1: the two highest bits of the type determine whether
+    /// to continue and whether to report it.
     fn take_unknown(&mut self, one: Parameter) -> bool {
         let high = (one.kind >> 8) as u8;
         let unknown = &mut self.init.options.unknown;

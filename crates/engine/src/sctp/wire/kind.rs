@@ -43,8 +43,8 @@ pub const REQUESTED_SACK: u8 = 0xb5;
 /// The T bit of ABORT and SHUTDOWN COMPLETE.
 pub const REFLECTED: u8 = 1;
 
-/// Whether a receiver that does not know the type continues with the next chunk (RFC 9260, 3.2). The same bit
-/// of a parameter's type says the same about parameters (3.2.1).
+/// Whether a receiver that does not know the type continues with the next chunk (RFC 9260, 3.2). The same
+/// bit of a parameter's type has the same meaning for parameters (3.2.1).
 pub const fn goes_on(kind: u8) -> bool {
     kind & 0x80 != 0
 }

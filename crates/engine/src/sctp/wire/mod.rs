@@ -48,7 +48,7 @@ impl Ports {
     }
 }
 
-/// What protects a packet against errors.
+/// Protection of a packet against errors.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Checksum {
     /// CRC32c over the packet (RFC 9260, 6.8).
@@ -203,13 +203,13 @@ impl Frame {
     }
 }
 
-/// Decodes a packet into `packet`, whose content is replaced. User data is copied into memory of its own: the receive
-/// buffer charges data by its length, so it must not keep a longer datagram in memory. After an error, the content of
-/// `packet` is unspecified.
+/// Decodes a packet into `packet`, whose content is replaced. User data is copied into its own memory:
+/// the receive buffer charges data by its length, so it must not keep a longer datagram in memory. After
+/// an error, the content of `packet` is unspecified.
 ///
-/// A chunk truncated by the end of the packet is ignored (RFC 9260, 6.10). The two highest bits of an unknown
-/// type say whether chunks after it are ignored and whether it is reported (3.2); one that is not reported is
-/// left out.
+/// A chunk truncated by the end of the packet is ignored (RFC 9260, 6.10). The two highest bits of an
+/// unknown type determine whether chunks after it are ignored and whether it is reported (3.2). A chunk
+/// that is not reported is omitted.
 ///
 /// # Errors
 /// [`DecodeError`]; the packet must not be answered.
@@ -297,7 +297,7 @@ impl RawChunk<'_> {
     }
 }
 
-/// Reads one chunk; none if it is malformed.
+/// Reads one chunk, `None` if it is malformed.
 #[inline]
 fn read_chunk(raw: &RawChunk<'_>, packet: &mut Packet) -> Option<Next> {
     match raw.kind {

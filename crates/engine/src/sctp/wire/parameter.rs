@@ -19,7 +19,7 @@ pub fn pad(out: &mut Vec<u8>, length: usize) {
     out.extend_from_slice(&[0; 3][..length.next_multiple_of(4) - length]);
 }
 
-/// Where the last parameter of the list that begins at `start` ends without its padding. RFC 9260, 3.2: the
+/// End of the last parameter of the list that begins at `start`, without its padding. RFC 9260, 3.2: the
 /// length of a chunk excludes that padding.
 pub fn unpadded_end(out: &[u8], start: usize) -> usize {
     let (mut at, mut end) = (start, start);
@@ -36,11 +36,12 @@ pub struct Parameter {
     pub kind: u16,
     /// The value, without padding.
     pub value: Bytes,
-    /// The whole parameter, without padding.
+    /// The complete parameter, without padding.
     pub whole: Bytes,
 }
 
-/// Iterator over the parameters of a list. A parameter with an invalid length yields an error and ends it.
+/// Iterator over the parameters of a list. A parameter with an invalid length yields an error and ends
+/// the iteration.
 pub struct Parameters {
     rest: Bytes,
 }

@@ -1,7 +1,7 @@
 //! SACK (RFC 9260, 3.3.4), with the packet count of delayed acknowledgement for CMT in the highest bits of
 //! its flags.
 //!
-//! A requested SACK has a chunk type of its own. Its layout differs in one word:
+//! A requested SACK has its own chunk type. Its layout differs in the last word before the blocks:
 //!
 //! ```text
 //! SACK             number of gap ack blocks (2)              number of duplicates (2)

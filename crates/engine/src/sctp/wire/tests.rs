@@ -80,7 +80,7 @@ prop_compose! {
     }
 }
 
-/// A whole parameter of an unknown type that is to be reported and skipped.
+/// A complete parameter of an unknown type that is to be reported and skipped.
 fn unknown_parameter() -> impl Strategy<Value = Bytes> {
     (0xc100u16..0xffff, vec(any::<u8>(), 0..5)).prop_map(|(kind, value)| {
         let mut out = Vec::new();
@@ -322,7 +322,7 @@ proptest! {
     ) {
         let bytes = encoded(&packet, checksum);
         prop_assert_eq!(bytes.len(), packet.wire_len() as usize);
-        // RFC 4820, 3: a PAD at the end is as long as it is wanted.
+        // RFC 4820, 3: a PAD at the end may have any length.
         let ends_with_pad = matches!(
             packet.chunks.last(),
             Some(Chunk::Extension(last)) if matches!(**last, ExtensionChunk::Pad(_))
@@ -336,7 +336,7 @@ proptest! {
         chunks in vec(any::<u8>(), 0..200),
         kinds in vec((0usize..50, 0u8..20, 0u8..40), 0..4),
     ) {
-        // Random bytes are rarely a chunk, so some positions are made to look like the beginning of one.
+        // Random bytes rarely form a chunk, so some positions are made to look like the beginning of one.
         let mut noise = chunks;
         for (place, kind, length) in kinds {
             if let Some(head) = noise.get_mut(4 * place..4 * place + 4) {
@@ -495,7 +495,7 @@ fn a_chunk_that_the_packet_cuts_short_is_left_out_and_missing_padding_is_forgive
         (&[11, 0, 0, 4, 8, 0, 0, 0], &["CookieAck"]),
         (&[11, 0, 0, 4, 8, 0], &["CookieAck"]),
         (&[11, 0, 0, 4, 10, 0, 0, 5, 7], &["CookieAck", "CookieEch"]),
-        // Padding is ignored, whatever it holds.
+        // Padding is ignored, whatever it contains.
         (&[10, 0, 0, 5, 7, 1, 2, 3, 11, 0, 0, 4], &["CookieEch", "CookieAck"]),
     ];
     for (chunks, expected) in table {

@@ -11,22 +11,23 @@ use crate::sctp::extensions::stream_reconfiguration::requester::{Wish, chunk_of}
 use crate::sctp::extensions::stream_reconfiguration::responder::{Answer, Deferred, Turn};
 use crate::sctp::extensions::stream_reconfiguration::{Outcome, Reconfigured, Streams};
 
-/// Most messages in the queue, runs of equal ones counted once, with which the peer may request a reset of streams of this end.
+/// Maximum number of queued messages, with runs of equal ones counted once, up to which the peer may
+/// request a reset of streams of this end.
 const QUEUE_LIMIT: usize = 4096;
 
-/// What is done with a new request.
+/// How a new request is handled.
 enum Decision {
-    /// It is answered at once.
+    /// Answer it immediately.
     Answer(Code),
-    /// It is performed later.
+    /// Perform it later.
     Defer(Deferred),
     /// A request of this end, which has been added, is the answer.
     Request,
 }
 
 impl Association {
-    /// Processes a request that arrived on a path whose answers go to `to`. Returns the response, unless a request of this end
-    /// is the answer.
+    /// Processes a request that arrived on a path whose answers are sent to `to`. Returns the response,
+    /// unless a request of this end is the answer.
     pub(super) fn on_request(
         &mut self,
         now: Time,
@@ -47,7 +48,7 @@ impl Association {
             Turn::New => {}
         }
         if self.reconfiguration().is_full() || self.is_too_busy_for(&request) {
-            // The number is not used up, so that the request is new when it is repeated.
+            // The number is not used up, so that a repetition of the request counts as new.
             return response(Code::InProgress, None);
         }
         match self.decide(now, number, request) {
@@ -68,7 +69,7 @@ impl Association {
         }
     }
 
-    /// Answers a repeated request by the request of this end that is the answer.
+    /// Answers a repeated request with the corresponding request of this end.
     fn repeat_request(&mut self, to: PathId, number: Serial32) -> Option<Response> {
         let requester = &self.reconfiguration().requester;
         let code = match requester.chunk() {
@@ -82,7 +83,7 @@ impl Association {
         Some(Response { number, code, next_tsns: None })
     }
 
-    /// Whether a request would make this end look through a long queue. A peer can make many requests.
+    /// Whether a request would make this end search a long queue. A peer can send many requests.
     fn is_too_busy_for(&self, request: &Request) -> bool {
         let queued = self.sender.outstanding.queue.entries();
         matches!(request, Request::ResetIncoming(_)) && queued > QUEUE_LIMIT
@@ -90,7 +91,7 @@ impl Association {
 
     fn decide(&mut self, now: Time, number: Serial32, request: Request) -> Decision {
         if self.reconfiguration().responder.deferred().is_some() {
-            // RFC 6525, 5.1.1: a peer has one chunk with requests outstanding at most.
+            // RFC 6525, 5.1.1: a peer has at most one chunk with requests outstanding.
             return Decision::Answer(Code::AlreadyInProgress);
         }
         match request {
@@ -119,7 +120,7 @@ impl Association {
         }
         let last_tsn = last.unwrap_near(self.receiver.buffer.cumulative());
         if last_tsn > self.receiver.buffer.cumulative() {
-            // E2: data that was sent before the reset is still to come.
+            // E2: data that was sent before the reset has not arrived yet.
             self.receiver.await_reset(streams.clone(), last_tsn);
             return Decision::Defer(Deferred::Streams { streams, last_tsn });
         }
@@ -137,7 +138,7 @@ impl Association {
         self.note_readable(self.receiver.buffer.ready_count() > readable);
     }
 
-    /// The peer asks this end to reset its streams (RFC 6525, 5.2.3).
+    /// The peer requests that this end reset its streams (RFC 6525, 5.2.3).
     fn decide_own_reset(&mut self, number: Serial32, streams: Streams) -> Decision {
         let accepted = self.config.accepted_requests.stream_resets;
         if !accepted || !matches!(self.state, State::Established) {
@@ -146,7 +147,7 @@ impl Association {
         if !streams.exist(self.outbound_streams()) {
             return Decision::Answer(Code::WrongStream);
         }
-        // A request of this end that resets these streams is on its way.
+        // A request of this end that resets these streams is in flight.
         if self.reconfiguration().requester.covers_reset_of(&streams) {
             return Decision::Answer(Code::NothingToDo);
         }
@@ -183,7 +184,8 @@ impl Association {
         Decision::Answer(Code::Performed)
     }
 
-    /// The peer asks for streams on which this end sends (RFC 6525, 5.2.6). The request to add them follows.
+    /// The peer requests streams on which this end sends (RFC 6525, 5.2.6). This end's request to add
+    /// them follows.
     fn decide_own_streams(&mut self, count: u16) -> Decision {
         let sum = self.outbound_streams().checked_add(count);
         let accepted = self.config.accepted_requests.more_streams;
@@ -198,7 +200,7 @@ impl Association {
         self.wish_for_peer(wish, Decision::Answer(Code::Performed))
     }
 
-    /// Adds a request of this end that the peer has asked for.
+    /// Adds a request of this end at the request of the peer.
     fn wish_for_peer(&mut self, wish: Wish, decision: Decision) -> Decision {
         if self.reconfiguration().requester.conflicts(&wish) {
             return Decision::Answer(Code::AlreadyInProgress);
@@ -226,8 +228,8 @@ impl Association {
         self.end_quiet(now);
     }
 
-    /// The peer resets the association (RFC 6525, 5.2.4). G3 would count all data in flight as received. So that none is
-    /// lost, the reset waits for the acknowledgement of data that was submitted before.
+    /// The peer resets the association (RFC 6525, 5.2.4). G3 would count all data in flight as received.
+    /// To avoid losing any, the reset waits for the acknowledgement of data that was submitted before it.
     fn decide_association_reset(&mut self) -> Decision {
         let accepted = self.config.accepted_requests.association_resets;
         if !accepted || !matches!(self.state, State::Established) {
@@ -236,7 +238,7 @@ impl Association {
         if self.reconfiguration().requester.is_asking() {
             return Decision::Answer(Code::AlreadyInProgress);
         }
-        // Streams that another request holds too stay held until this reset has ended.
+        // Streams that another request also holds stay held until this reset has ended.
         self.sender.outstanding.hold_streams(&Streams::All);
         if self.reconfiguration().requester.take_association_reset() {
             self.reconfiguration().both_reset = true;
@@ -248,14 +250,14 @@ impl Association {
         Decision::Defer(Deferred::Association)
     }
 
-    /// Whether all messages but those that wait for a reset have been acknowledged.
+    /// Whether all messages except those that wait for a reset have been acknowledged.
     fn is_flushed_but_for_held(&self) -> bool {
         let chunks = &self.sender.outstanding;
         chunks.queue.is_empty() && chunks.board.is_empty() && !chunks.has_messages_beside_queue()
     }
 
     fn perform_association_reset(&mut self, now: Time) {
-        // G1: far from all TSNs that the peer has sent. G2: this end's TSNs go on.
+        // G1: far from all TSNs that the peer has sent. G2: this end's TSNs continue.
         let readable = self.receiver.buffer.ready_count();
         let first = self.receiver.buffer.cumulative() + 1 + (1 << 31);
         let own = Serial32::wrap(self.sender.outstanding.board.next_tsn());
@@ -271,8 +273,8 @@ impl Association {
         self.stay_quiet(now);
     }
 
-    /// The response to the reset of the association is sent now, or again. Data waits for two timeouts of the peer's request
-    /// from then on.
+    /// Called when the response to the reset of the association is sent, or sent again. Data then waits
+    /// for two timeouts of the peer's request.
     fn stay_quiet(&mut self, now: Time) {
         let path = self.sender.best_path();
         let until = now + self.sender.paths[path.index()].tx.rtt.rto() * 2;
@@ -281,7 +283,8 @@ impl Association {
         }
     }
 
-    /// Sends data again after a reset of the association: the peer has used its new TSNs, or does not repeat its request.
+    /// Resumes sending data after a reset of the association: the peer has used its new TSNs, or does not
+    /// repeat its request.
     fn end_quiet(&mut self, now: Time) {
         let Some(until) = self.reconfiguration().quiet_until else { return };
         let first = self.reconfiguration().responder.first_tsn_of_peer();
@@ -292,7 +295,7 @@ impl Association {
         }
     }
 
-    /// RFC 6525, 5.2.2 E5: the peer is told that the deferred request was performed.
+    /// RFC 6525, 5.2.2 E5: reports to the peer that the deferred request was performed.
     fn end_deferred(&mut self, code: Code, next_tsns: Option<(Serial32, Serial32)>) {
         let responder = &mut self.reconfiguration().responder;
         if let Some(response) = responder.end_deferred(code, next_tsns) {

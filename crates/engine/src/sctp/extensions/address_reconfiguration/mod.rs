@@ -1,4 +1,4 @@
-//! Address reconfiguration (ASCONF, RFC 5061): the requests of both ends, by serial numbers.
+//! Address reconfiguration (ASCONF, RFC 5061): the requests of both ends and their serial numbers.
 //!
 //! ```text
 //!   add_address() --> waiting --> ASCONF, outstanding --> ASCONF ACK --> AddressChange::Own..
@@ -17,25 +17,25 @@ use self::parameters::{Answer, Request, address_parameter, wire_len};
 use super::super::chunk::Chunk;
 use super::super::extension_chunk::{ExtensionChunk, RawParameter};
 
-/// Most addresses of a peer that requests may lead to.
+/// Maximum number of peer addresses that requests may create.
 pub const ADDRESSES_LIMIT: usize = 16;
-/// Most requests of the user that wait.
+/// Maximum number of pending requests of the user.
 const WISHES_LIMIT: usize = 32;
-/// Most changes that wait for the driver.
+/// Maximum number of changes that wait for the driver.
 const CHANGES_LIMIT: usize = 64;
 
 /// A change of addresses, or the end of a request about them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AddressChange {
-    /// The peer has this address as well. The driver adds a path to it.
+    /// The peer also has this address. The driver adds a path to it.
     Added(IpAddr),
-    /// The peer does not have this address any more. The driver retires its paths.
+    /// The peer no longer has this address. The driver retires its paths.
     Removed(IpAddr),
-    /// The peer asks for data to be sent to this address. The driver makes its path the primary one.
+    /// The peer requests that data be sent to this address. The driver makes its path the primary one.
     Primary(IpAddr),
-    /// The peer knows this address of this end: paths may begin there. Or it refused.
+    /// The peer knows this address of this end, so paths may start there. Or it refused.
     OwnAdded(IpAddr, Result<(), Refusal>),
-    /// The peer uses this address of this end no longer, or refused.
+    /// The peer no longer uses this address of this end, or refused.
     OwnRemoved(IpAddr, Result<(), Refusal>),
     /// The peer sends to this address of this end first, or refused.
     OwnPrimary(IpAddr, Result<(), Refusal>),
@@ -50,7 +50,7 @@ pub enum AddressError {
     Closing,
     /// Too many requests wait.
     TooMany,
-    /// The address is not a unicast address, or not one of this end.
+    /// The address is not a unicast address, or does not belong to this end.
     Unsuitable,
     /// It is the only address of this end.
     LastAddress,
@@ -74,7 +74,7 @@ impl core::fmt::Display for AddressError {
 
 impl core::error::Error for AddressError {}
 
-/// Whether an association can use the address: it is one of a single machine.
+/// Whether an association can use the address: it belongs to a single host.
 pub(crate) fn is_usable(ip: IpAddr) -> bool {
     let broadcast = matches!(ip, IpAddr::V4(ip) if ip.is_broadcast());
     !ip.is_unspecified() && !ip.is_multicast() && !broadcast
@@ -85,9 +85,9 @@ pub(crate) fn is_usable(ip: IpAddr) -> bool {
 pub struct Wish {
     /// The request, with the address of this end.
     pub request: Request,
-    /// The path whose source the request is about: a translator (NAT) hides the own address, so that the unspecified address
-    /// stands in its place (RFC 5061, 4.2.1, 4.2.2, 4.2.4), and the ASCONF leaves on this path. None: the request names the
-    /// address.
+    /// The path whose source the request is about. The own address is hidden by a translator (NAT), so
+    /// the unspecified address stands in its place (RFC 5061, 4.2.1, 4.2.2, 4.2.4), and the ASCONF is
+    /// sent on this path. `None`: the request names the address.
     pub from: Option<PathId>,
 }
 
@@ -102,9 +102,10 @@ impl Wish {
 #[derive(Clone, Debug)]
 struct Outstanding {
     serial: Serial32,
-    /// In their order. The correlation identifier of a request is its place. All are about the same source, or name addresses.
+    /// In order. The correlation identifier of a request is its index. All are about the same source, or
+    /// name addresses.
     requests: Vec<Wish>,
-    /// Whether it has also left from another source than the one that it is about.
+    /// Whether it has also been sent from a source other than the one that it is about.
     elsewhere: bool,
     chunk: Chunk,
     path: PathId,
@@ -119,9 +120,9 @@ pub struct AddressReconfiguration {
     next: Serial32,
     waiting: VecDeque<Wish>,
     outstanding: Option<Outstanding>,
-    /// The serial number of the peer's last ASCONF that was processed, or that before its first one.
+    /// Serial number of the last ASCONF processed, initially one less than the peer's first.
     peer_serial: Serial32,
-    /// Its answer.
+    /// The answer to it.
     answer: Option<Chunk>,
     changes: VecDeque<AddressChange>,
     /// The source address of the packet that is being processed, if the driver knows it.
@@ -164,14 +165,14 @@ impl AddressReconfiguration {
         }
     }
 
-    /// Keeps the answer to the ASCONF with the next serial number. One answer suffices: the peer sends the next ASCONF only
-    /// when it has the last answer.
+    /// Stores the answer to the ASCONF with the next serial number. One answer suffices: the peer sends
+    /// the next ASCONF only after it has received the last answer.
     pub fn answered(&mut self, answer: Chunk) {
         self.peer_serial = self.peer_serial.plus(1);
         self.answer = Some(answer);
     }
 
-    /// Whether the driver takes changes, so that more may be made.
+    /// Whether more changes may be announced: the driver takes them in time.
     pub fn has_room(&self) -> bool {
         self.changes.len() < CHANGES_LIMIT
     }
@@ -201,15 +202,16 @@ impl AddressReconfiguration {
         sent.chain(&self.waiting).any(|wish| wish.request.address().to_canonical() == address)
     }
 
-    /// The path on which the next ASCONF has to leave, if it is about the source of its packet.
+    /// The path on which the next ASCONF must be sent, if it is about the source of its packet.
     pub fn next_source(&self) -> Option<PathId> {
         self.waiting.front().and_then(|wish| wish.from)
     }
 
-    /// The path on which the outstanding ASCONF has to leave again. None: it may leave on any path.
+    /// The path on which the outstanding ASCONF must be retransmitted. `None`: any path.
     ///
-    /// If its path brings no answer, an ASCONF that only adds its source may leave from another address: that one is known, so
-    /// the request changes nothing, and the next ASCONF can follow. A request to delete all but the source must not.
+    /// If its path delivers no answer, an ASCONF that only adds its source may be sent from another
+    /// address. The peer already knows that address, so the request changes nothing, and the next ASCONF
+    /// can follow. A request to delete all but the source must not be sent elsewhere.
     pub fn bound_to(&self, attempts_limit: u32) -> Option<PathId> {
         let outstanding = self.outstanding.as_ref()?;
         let deletes = |wish: &Wish| matches!(wish.request, Request::Delete(_));
@@ -218,7 +220,7 @@ impl AddressReconfiguration {
         outstanding.requests.first()?.from.filter(|_| stays)
     }
 
-    /// A path has ended. Requests about its source that have not been sent are given up; they are returned.
+    /// A path has ended. Requests about its source that have not been sent are given up and returned.
     pub fn leave(&mut self, path: PathId) -> Vec<Request> {
         if let Some(outstanding) = &mut self.outstanding {
             for wish in outstanding.requests.iter_mut().filter(|wish| wish.from == Some(path)) {
@@ -236,10 +238,11 @@ impl AddressReconfiguration {
         self.outstanding.is_none() && !self.waiting.is_empty()
     }
 
-    /// The ASCONF for requests that wait, as many as fit into `room` bytes. `own`: the addresses of this end that the peer knows.
+    /// The ASCONF for as many waiting requests as fit into `room` bytes. `own`: the addresses of this end
+    /// that the peer knows.
     ///
-    /// RFC 5061, 4.1.1: the first parameter is one of them. The unspecified address stands for the source of the packet: the peer
-    /// finds the association by its tag.
+    /// RFC 5061, 4.1.1: the first parameter is one of them. The unspecified address stands for the source
+    /// of the packet: the peer finds the association by its tag.
     pub fn ask(&mut self, own: &[IpAddr], room: u32, path: PathId, timer: Time) -> Chunk {
         let from = self.next_source();
         let deleted = |ip: IpAddr| move |wish: &Wish| wish.request == Request::Delete(ip);
@@ -279,17 +282,18 @@ impl AddressReconfiguration {
         self.outstanding.as_ref().filter(|one| one.timer <= now).map(|one| one.path)
     }
 
-    /// How often the outstanding ASCONF was sent.
+    /// Number of transmissions of the outstanding ASCONF.
     pub fn attempts(&self) -> u32 {
         self.outstanding.as_ref().map_or(0, |one| one.attempts)
     }
 
-    /// T4-rto: when the outstanding ASCONF is sent again.
+    /// T4-rto: when the outstanding ASCONF is retransmitted.
     pub fn deadline(&self) -> Option<Time> {
         self.outstanding.as_ref().map(|one| one.timer)
     }
 
-    /// The same chunk again. RFC 5061, 5.1.1 B3: neither the serial number nor the content may change.
+    /// Returns the same chunk for retransmission. RFC 5061, 5.1.1 B3: neither the serial number nor the
+    /// content may change.
     pub fn repeat(&mut self, path: PathId, timer: Time) -> Option<Chunk> {
         let outstanding = self.outstanding.as_mut()?;
         (outstanding.path, outstanding.timer) = (path, timer);
@@ -299,18 +303,19 @@ impl AddressReconfiguration {
         Some(outstanding.chunk.clone())
     }
 
-    /// Whether an ASCONF ACK with this serial number is that of a request that was never made. RFC 5061, 5.1: such an answer ends
-    /// the association.
+    /// Whether an ASCONF ACK with this serial number answers a request that was never sent. RFC 5061,
+    /// 5.1: such an answer ends the association.
     pub fn is_illegal(&self, serial: Serial32) -> bool {
         // The next number and the 2^31 after it.
         serial.0.wrapping_sub(self.next.0) < 1 << 31
     }
 
-    /// Takes the answer to the outstanding ASCONF. Returns each request with its result; none if the answer is of another one.
+    /// Processes the answer to the outstanding ASCONF. Returns each request with its result, or `None` if
+    /// the answer belongs to another ASCONF.
     ///
-    /// RFC 5061, 5.1 (V): requests without an answer have succeeded if no request before them has failed, and have failed
-    /// otherwise. If the ASCONF has also left from another source than the one that it is about, it is not known which of them the
-    /// peer knows: it counts as refused.
+    /// RFC 5061, 5.1 (V): requests without an answer have succeeded if no request before them has failed,
+    /// and have failed otherwise. If the ASCONF was also sent from a source other than the one that it
+    /// concerns, this end cannot know which of them the peer has added: the request counts as refused.
     pub fn on_answer(
         &mut self,
         serial: Serial32,
@@ -339,13 +344,13 @@ impl AddressReconfiguration {
         Some(results)
     }
 
-    /// The peer does not know ASCONF, or the association ends: all requests fail.
+    /// The peer does not support ASCONF, or the association ends: all requests fail.
     pub fn give_up(&mut self) -> Vec<Request> {
         let sent = self.outstanding.take().map_or(Vec::new(), |one| one.requests);
         sent.into_iter().chain(self.waiting.drain(..)).map(|wish| wish.request).collect()
     }
 
-    /// Follows the paths to other numbers.
+    /// Applies the renumbering of paths.
     pub fn renumber(&mut self, renumbered: impl Fn(PathId) -> Option<PathId>) {
         if let Some(outstanding) = &mut self.outstanding {
             outstanding.path = renumbered(outstanding.path).unwrap_or(PathId(0));
@@ -421,7 +426,7 @@ mod tests {
             let unnamed = list.iter().all(|one| one.value.ends_with(any));
             assert_eq!(unnamed, from.is_some(), "{list:?}");
             assert!(own.concerns(ip(2)) || serial == 1);
-            // To add may be asked elsewhere if nothing comes back, to delete may not.
+            // An addition may be requested elsewhere if it gets no answer, a deletion must not.
             assert_eq!(own.bound_to(1), from);
             assert_eq!(own.bound_to(9), from);
             own.on_answer(Serial32(serial as u32), &[]).expect("it is outstanding");

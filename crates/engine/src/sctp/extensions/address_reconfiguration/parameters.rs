@@ -29,7 +29,7 @@ pub enum Refusal {
     Invalid,
     /// No other address would be left.
     LastAddress,
-    /// There are as many addresses as there may be.
+    /// The maximum number of addresses is reached.
     Resources,
     /// The request came from this address.
     SourceAddress,
@@ -66,7 +66,7 @@ impl Refusal {
     }
 }
 
-/// What is requested.
+/// A request of an ASCONF.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Request {
     /// Add IP Address (4.2.1).
@@ -85,7 +85,7 @@ impl Request {
         }
     }
 
-    /// The same request about the source of the packet, whatever that is.
+    /// The same request about the source of the packet.
     pub const fn unnamed(self) -> Self {
         let source = match self.address() {
             IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
@@ -114,17 +114,17 @@ impl Request {
     }
 }
 
-/// A parameter of an ASCONF after the first one, as far as it is understood.
+/// A parameter of an ASCONF after the first one.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Asked {
-    /// A request with its correlation identifier; none: its address is malformed.
+    /// A request with its correlation identifier. `None`: its address is malformed.
     Request(u32, Option<Request>),
     /// Something else. RFC 5061, 4.2.6: an adaptation indication is for INIT and INIT ACK.
     Unknown(u16),
 }
 
 impl Asked {
-    /// Reads a parameter; none if it is too short for what its type demands.
+    /// Reads a parameter, `None` if it is too short for its type.
     pub fn read(raw: &RawParameter) -> Option<Self> {
         if !matches!(raw.kind, ADD | DELETE | SET_PRIMARY) {
             return Some(Self::Unknown(raw.kind));
@@ -150,7 +150,7 @@ pub enum Answer {
 }
 
 impl Answer {
-    /// Reads a parameter; none if it is neither, or malformed.
+    /// Reads a parameter, `None` if it is neither or malformed.
     pub fn read(raw: &RawParameter) -> Option<Self> {
         let (id, rest) = raw.value.split_first_chunk::<ID>()?;
         let id = u32::from_be_bytes(*id);
@@ -164,7 +164,7 @@ impl Answer {
         }
     }
 
-    /// The parameter. An error repeats the parameter that `about` is.
+    /// Encodes the parameter. An error repeats the parameter `about`.
     pub fn raw(self, about: &RawParameter) -> RawParameter {
         match self {
             Self::Success(id) => {
@@ -196,7 +196,7 @@ pub fn address_parameter(ip: IpAddr) -> RawParameter {
     }
 }
 
-/// The address in a parameter; none if it is no address parameter.
+/// The address in a parameter, `None` if it is not an address parameter.
 pub fn read_address(raw: &RawParameter) -> Option<IpAddr> {
     match raw.kind {
         IPV4 => Some(Ipv4Addr::from(<[u8; 4]>::try_from(&raw.value[..]).ok()?).into()),
@@ -205,7 +205,7 @@ pub fn read_address(raw: &RawParameter) -> Option<IpAddr> {
     }
 }
 
-/// An address parameter with its header and nothing else.
+/// Reads an address parameter with its header that fills `bytes`.
 fn read_whole_address(bytes: &[u8]) -> Option<IpAddr> {
     let ([a, b, c, d], value) = bytes.split_first_chunk::<HEADER>()?;
     let kind = u16::from_be_bytes([*a, *b]);

@@ -1,4 +1,4 @@
-//! Which algorithms an end offers for the codes of authenticated chunks (RFC 4895, 3.3).
+//! The algorithms that an end offers for the codes of authenticated chunks (RFC 4895, 3.3).
 
 use super::HmacId;
 
@@ -37,7 +37,7 @@ impl Default for HmacList {
 }
 
 impl HmacList {
-    /// The list of these identifiers. Repeated ones are left out.
+    /// Creates a list of these identifiers without repetitions.
     ///
     /// # Errors
     /// [`HmacListError`].

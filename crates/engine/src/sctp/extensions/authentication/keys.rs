@@ -48,7 +48,7 @@ impl HmacId {
         }
     }
 
-    /// Whether `code` is that of the message, in constant time.
+    /// Whether `code` is the code of the message, in constant time.
     pub(super) fn verifies(self, key: &[u8], message: &[&[u8]], code: &[u8]) -> bool {
         match self {
             Self::Sha1 => start::<Hmac<Sha1>>(key, message).verify_slice(code).is_ok(),
@@ -95,12 +95,12 @@ impl core::fmt::Display for SharedKeyError {
 
 impl core::error::Error for SharedKeyError {}
 
-/// Endpoint pair shared keys (RFC 4895, 2): secrets that both ends were given, by their identifiers. The key 0 is empty unless
-/// it is set.
+/// Endpoint pair shared keys (RFC 4895, 2): secrets configured at both ends, by their identifiers. The
+/// key 0 is empty unless it is set.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct SharedKeys(Option<Box<KeyList>>);
 
-/// The keys once any of them was changed.
+/// The keys after the first change.
 #[derive(Clone, PartialEq, Eq)]
 struct KeyList {
     keys: Vec<SharedKey>,
@@ -111,7 +111,7 @@ struct KeyList {
 struct SharedKey {
     id: u16,
     secret: Bytes,
-    /// Whether it may not become active.
+    /// Whether it must not become active.
     is_deactivated: bool,
     /// Whether the peer has authenticated a packet with it.
     is_used_by_peer: bool,
@@ -143,9 +143,9 @@ impl core::fmt::Debug for SharedKeys {
 }
 
 impl SharedKeys {
-    /// Most keys.
+    /// Maximum number of keys.
     pub const LIMIT: usize = 16;
-    /// Longest key, bytes.
+    /// Maximum length of a key, bytes.
     pub const KEY_LEN_LIMIT: usize = 256;
 
     /// Sets the key `id`, or replaces it.
@@ -169,7 +169,7 @@ impl SharedKeys {
         Ok(())
     }
 
-    /// Authenticates what is sent with the key `id` from now on.
+    /// Authenticates outgoing packets with the key `id` from now on.
     ///
     /// # Errors
     /// [`SharedKeyError::Unknown`], [`SharedKeyError::Deactivated`].
@@ -182,8 +182,8 @@ impl SharedKeys {
         Ok(())
     }
 
-    /// Does not use the key `id` for what is sent any more, until it is set again (RFC 6458, 8.3.4). What the peer authenticates
-    /// with it is accepted.
+    /// Stops using the key `id` for outgoing packets until it is set again (RFC 6458, 8.3.4). Packets
+    /// that the peer authenticates with it are still accepted.
     ///
     /// # Errors
     /// [`SharedKeyError::Unknown`], [`SharedKeyError::Active`].
@@ -211,7 +211,7 @@ impl SharedKeys {
         Ok(())
     }
 
-    /// The identifier of the key that authenticates what is sent.
+    /// The identifier of the key that authenticates outgoing packets.
     pub fn active(&self) -> u16 {
         self.0.as_ref().map_or(0, |list| list.active)
     }
@@ -223,7 +223,7 @@ impl SharedKeys {
         }
     }
 
-    /// Notes that the peer uses the key `id`. Returns whether it does so for the first time.
+    /// Records that the peer uses the key `id`. Returns whether it does so for the first time.
     pub(super) fn note_use_by_peer(&mut self, id: u16) -> bool {
         let list = self.0.get_or_insert_default();
         list.find(id).is_some_and(|key| !core::mem::replace(&mut key.is_used_by_peer, true))

@@ -1,5 +1,5 @@
-//! Authenticated chunks (AUTH, RFC 4895): keys from what both ends sent in the handshake, codes over the rest of a packet, and
-//! the chunks that are accepted with a valid code only.
+//! Authenticated chunks (AUTH, RFC 4895): keys from the parameters of both ends in the handshake, codes
+//! over the rest of a packet, and the chunks that are accepted only with a valid code.
 //!
 //! ```text
 //!   common header | chunks without a code | AUTH: key, algorithm, code | chunks that the code covers
@@ -20,12 +20,12 @@ use crate::sctp::extension_chunk::{Auth, Covered, ExtensionChunk};
 use crate::sctp::packet::Packet;
 use crate::sctp::wire::{self, kind};
 
-/// A set of the chunk types that can be authenticated, as far as this implementation knows them.
+/// A set of the chunk types that can be authenticated, among those that this implementation knows.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 pub struct ChunkTypes(u32);
 
-/// The members of such a set in ascending order. RFC 4895, 3.2: INIT, INIT ACK, SHUTDOWN COMPLETE and AUTH must not be listed,
-/// and are ignored.
+/// The possible members of such a set in ascending order. RFC 4895, 3.2: INIT, INIT ACK, SHUTDOWN
+/// COMPLETE and AUTH must not be listed, and are ignored.
 const TYPES: [u8; 23] = [
     kind::DATA,
     kind::SACK,
@@ -59,17 +59,17 @@ impl core::fmt::Debug for ChunkTypes {
 }
 
 impl ChunkTypes {
-    /// None.
+    /// The empty set.
     pub const NONE: Self = Self(0);
     /// ASCONF and ASCONF-ACK. RFC 5061, 4.2.7: an end that supports them requires their authentication.
     pub(crate) const ASCONF: Self = Self::NONE.with(kind::ASCONF).with(kind::ASCONF_ACK);
 
-    /// The set of these types; others than those that can be authenticated are ignored.
+    /// Creates a set of these types. Types that cannot be authenticated are ignored.
     pub fn of(types: &[u8]) -> Self {
         types.iter().fold(Self::NONE, |all, one| all.with(*one))
     }
 
-    /// The bit of a type; 0: not in any set.
+    /// The bit of a type, 0 if it cannot be in a set.
     const fn bit(kind: u8) -> u32 {
         let mut at = 0;
         while at < TYPES.len() {
@@ -115,25 +115,25 @@ impl ChunkTypes {
     }
 }
 
-/// What both ends of an association agreed on.
+/// The result of the negotiation.
 #[derive(Clone, Debug)]
 pub(in crate::sctp) struct Authentication {
-    /// Types that this end accepts in authenticated packets only.
+    /// Types that this end accepts only in authenticated packets.
     own_types: ChunkTypes,
-    /// Types that the peer accepts in authenticated packets only.
+    /// Types that the peer accepts only in authenticated packets.
     peer_types: ChunkTypes,
-    /// The same as the peer has listed them.
+    /// The types as listed by the peer.
     peer_listed: ChunkTypes,
     vectors: KeyVectors,
     /// The algorithms that this end has offered.
     offered: HmacList,
-    /// The algorithm for what is sent.
+    /// The algorithm for outgoing packets.
     hmac: HmacId,
     /// Endpoint pair shared keys.
     pub keys: SharedKeys,
 }
 
-/// What a packet's AUTH chunk is worth.
+/// Result of checking a packet's AUTH chunk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Verdict {
     Valid,
@@ -142,7 +142,7 @@ enum Verdict {
     Unsupported(u16),
 }
 
-/// What a packet's AUTH chunk has told.
+/// Findings from a packet's AUTH chunk that concern the association.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::sctp) struct Filtered {
     /// The identifier of an algorithm that is not supported, which is to be reported.
@@ -155,12 +155,13 @@ pub(in crate::sctp) struct Filtered {
 const HEADER: usize = 8;
 
 impl Authentication {
-    /// Of an association whose ends have sent these parameters; none if the peer's are incomplete.
+    /// The state of an association whose ends have sent these parameters, `None` if the peer's are
+    /// incomplete.
     pub fn agree(own: &AuthParameters, peer: &AuthParameters, keys: &SharedKeys) -> Option<Self> {
         let offered = own.offered().filter(|_| own.is_offer() && peer.is_offer())?;
         let hmac = peer.hmac_among(offered)?;
         let mut keys = keys.clone();
-        // The one that both ends begin with is not new.
+        // The initial key of both ends is not new.
         keys.note_use_by_peer(keys.active());
         Some(Self {
             own_types: own.types(),
@@ -178,13 +179,13 @@ impl Authentication {
         (HEADER + self.hmac.code_len()) as u32
     }
 
-    /// Whether the peer requires authentication of chunks other than those of the address reconfiguration, which may be in
-    /// any packet.
+    /// Whether the peer requires authentication of chunks other than those of address reconfiguration,
+    /// which may be in any packet.
     pub const fn covers_much(&self) -> bool {
         !self.peer_types.without(ChunkTypes::ASCONF).is_empty()
     }
 
-    /// Types of chunks that the peer has listed, as far as this end knows them.
+    /// Chunk types that the peer has listed, among those that this end knows.
     pub const fn peer_listed(&self) -> ChunkTypes {
         self.peer_listed
     }
@@ -194,13 +195,13 @@ impl Authentication {
         self.peer_types.has(kind)
     }
 
-    /// Whether a COOKIE ECHO is accepted in authenticated packets only.
+    /// Whether a COOKIE ECHO is accepted only in authenticated packets.
     pub const fn requires_cookie(&self) -> bool {
         self.own_types.has(kind::COOKIE_ECHO)
     }
 
-    /// Adds the AUTH chunk that a packet to the peer needs (RFC 4895, 6.2), before the first chunk of which the peer requires
-    /// it. Returns its length, bytes.
+    /// Adds the AUTH chunk that a packet to the peer needs (RFC 4895, 6.2), before the first chunk that
+    /// the peer requires to be authenticated. Returns its length, bytes.
     pub fn sign(&self, packet: &mut Packet) -> Option<u32> {
         let at = packet.chunks.iter().position(|chunk| self.peer_types.has(chunk.kind()))?;
         let pair_key = self.keys.get(self.keys.active())?;
@@ -243,8 +244,8 @@ impl Authentication {
         }
     }
 
-    /// Takes everything out of a packet that may not be processed: chunks that lack the authentication that this end
-    /// requires, and everything after an AUTH chunk that is not valid.
+    /// Removes all chunks that may not be processed from a packet: chunks without the authentication that
+    /// this end requires, and everything after an invalid AUTH chunk.
     ///
     /// RFC 4895, 6.3: such chunks are silently discarded.
     pub fn filter(&mut self, packet: &mut Packet) -> Filtered {

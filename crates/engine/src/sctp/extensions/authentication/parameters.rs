@@ -15,20 +15,20 @@ pub const HMAC_ALGO: u16 = 0x8004;
 
 /// Length of a random number, bytes (RFC 4895, 3.1).
 pub const RANDOM_LEN: usize = 32;
-/// Most chunk types in a list: there are no more.
+/// Maximum number of chunk types in a list: all that exist.
 const CHUNKS_LIMIT: usize = 256;
-/// Most bytes of HMAC identifiers. Three of them are registered.
+/// Maximum length of the list of HMAC identifiers, bytes. Three of them are registered.
 const HMACS_LIMIT: usize = 32;
 /// Header of a parameter, bytes.
 const HEADER: usize = 4;
 
-/// What an end says about authenticated chunks in its INIT or INIT ACK, as on the wire: the key vector contains these
-/// bytes.
+/// An end's parameters for authenticated chunks in its INIT or INIT ACK, as on the wire: the key vector
+/// contains these bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct AuthParameters {
     /// RANDOM (3.1).
     pub random: Option<Bytes>,
-    /// CHUNKS (3.2): the types that the sender accepts in authenticated packets only. None: absent.
+    /// CHUNKS (3.2): the types that the sender accepts only in authenticated packets, `None` if absent.
     pub chunks: Option<Bytes>,
     /// HMAC-ALGO (3.3): identifiers of 16 bits, the preferred one first.
     pub hmacs: Option<Bytes>,
@@ -51,13 +51,14 @@ impl AuthParameters {
         }
     }
 
-    /// Whether chunks can be authenticated with the sender: both ends know one of its algorithms.
+    /// Whether chunks can be authenticated with the sender: this end supports one of its algorithms.
     pub fn is_offer(&self) -> bool {
         self.random.is_some() && self.hmac().is_some()
     }
 
-    /// Why an INIT or INIT ACK with these parameters is refused. RFC 4895, 6.1: unless the random number has 32 bytes, the
-    /// association is aborted because of a protocol violation. So it is if a list is longer than any can be.
+    /// The reason for refusing an INIT or INIT ACK with these parameters. RFC 4895, 6.1: unless the
+    /// random number has 32 bytes, the association is aborted with a protocol violation. The same applies
+    /// to lists longer than the maximum.
     pub(in crate::sctp) fn fault(&self) -> Option<ErrorCause> {
         let random = self.random.as_ref().is_none_or(|random| random.len() == RANDOM_LEN);
         let chunks = self.chunks.as_ref().is_none_or(|chunks| chunks.len() <= CHUNKS_LIMIT);
@@ -73,10 +74,10 @@ impl AuthParameters {
         ChunkTypes::of(self.chunks.as_deref().unwrap_or_default())
     }
 
-    /// The types of chunks that the sender accepts in authenticated packets only.
+    /// The types of chunks that the sender accepts only in authenticated packets.
     pub(in crate::sctp) fn types(&self) -> ChunkTypes {
         let listed = self.listed_types();
-        // A part of a DATA chunk is data, too.
+        // A part of a DATA chunk is also data.
         match listed.has(kind::DATA) || listed.has(kind::I_DATA) {
             true => listed.with(kind::DATA_FRAGMENT),
             false => listed,
@@ -93,7 +94,7 @@ impl AuthParameters {
         self.listed().find_map(HmacId::from_number)
     }
 
-    /// The same among those that the sender has offered itself.
+    /// Like [`Self::hmac`], among the algorithms that this end has offered.
     pub(in crate::sctp) fn hmac_among(&self, offered: HmacList) -> Option<HmacId> {
         self.listed().filter_map(HmacId::from_number).find(|id| offered.has(*id))
     }
@@ -129,7 +130,7 @@ impl AuthParameters {
         vector
     }
 
-    /// Reads the output of [`Self::key_vector`]; none if it is malformed.
+    /// Reads the output of [`Self::key_vector`], `None` if it is malformed.
     pub(in crate::sctp) fn of_key_vector(mut vector: &[u8]) -> Option<Self> {
         let mut all = Self::default();
         while let Some(([a, b, c, d], _)) = vector.split_first_chunk::<HEADER>() {

@@ -1,4 +1,4 @@
-//! Packets are signed and verified as they are on the wire.
+//! Packets are signed and verified in their wire format.
 
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -12,7 +12,7 @@ use crate::sctp::wire::{Checksum, Ports, decode, encode};
 
 const PORTS: Ports = Ports { source: 5001, destination: 9899 };
 
-/// Both ends of an association in which the second accepts these types in authenticated packets only.
+/// Both ends of an association. The second accepts these types only in authenticated packets.
 fn ends(types: &[u8], keys: [&SharedKeys; 2]) -> [Authentication; 2] {
     let one = AuthParameters::new([1; 32], ChunkTypes::ASCONF, HmacList::default());
     let other = AuthParameters::new([2; 32], ChunkTypes::of(types), HmacList::default());
@@ -84,7 +84,7 @@ fn the_code_stands_before_the_first_chunk_that_needs_it_and_lets_all_after_it_pa
         assert_eq!(taken, sent);
         assert_eq!(other.filter(&mut taken).unsupported, None);
         assert_eq!(taken.chunks[..], chunks[..]);
-        // Without a codec in between, as in a simulation.
+        // Without encoding in between, as in a simulation.
         assert_eq!(other.filter(&mut sent).unsupported, None);
         assert_eq!(sent.chunks[..], chunks[..]);
     }
@@ -106,7 +106,7 @@ fn a_code_of_another_key_or_algorithm_ends_the_packet_before_it() {
     for (theirs, ours, good) in [
         (&none, &none, true),
         (&seven, &seven, true),
-        // The receiver knows key 0 as well.
+        // The receiver also has key 0.
         (&none, &seven, true),
         (&seven, &none, false),
         (&seven, &other_seven, false),
@@ -144,7 +144,7 @@ fn the_first_auth_chunk_counts_and_others_are_left_out() {
     let mut taken = received(bytes_of(&sent)).expect("a packet");
     assert_eq!(other.filter(&mut taken).unsupported, None);
     assert_eq!(kinds(&taken), [kind::ASCONF, kind::DATA]);
-    // A wrong one before a right one.
+    // An invalid chunk before a valid one.
     let mut sent = packet(vec![asconf(1)]);
     one.sign(&mut sent);
     sent.chunks.insert(0, auth(3));
@@ -219,7 +219,7 @@ fn an_algorithm_that_this_end_has_not_offered_is_neither_used_nor_accepted() {
     let [wide, narrow] = ends.map(|(own, peer)| Authentication::agree(own, peer, &keys));
     let (wide, mut narrow) = (wide.expect("both offer it"), narrow.expect("both offer it"));
     assert_eq!([wide.chunk_len(), narrow.chunk_len()], [28; 2], "SHA-1 in both directions");
-    // What another end with the same keys signs with SHA-256 is refused as not offered.
+    // SHA-256 was not offered, so a packet signed with it is refused even with the right keys.
     let mut forged = packet(vec![data(9)]);
     let signer = Authentication { hmac: HmacId::Sha256, ..wide };
     signer.sign(&mut forged).expect("it needs a code");

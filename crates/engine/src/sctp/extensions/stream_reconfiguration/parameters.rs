@@ -62,7 +62,7 @@ impl Code {
     }
 }
 
-/// What is requested.
+/// A request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Request {
     /// Outgoing SSN Reset (4.1): the sender of the request resets its streams.
@@ -73,13 +73,13 @@ pub enum Request {
         last_tsn: Serial32,
         streams: Streams,
     },
-    /// Incoming SSN Reset (4.2): the receiver of the request is to reset its streams.
+    /// Incoming SSN Reset (4.2): requests that the receiver reset its streams.
     ResetIncoming(Streams),
     /// SSN/TSN Reset (4.3).
     ResetAssociation,
-    /// Add Outgoing Streams (4.5): so many streams on which the sender of the request sends.
+    /// Add Outgoing Streams (4.5): number of streams to add on which the sender of the request sends.
     AddOutgoing(u16),
-    /// Add Incoming Streams (4.6): so many streams on which the receiver of the request is to send.
+    /// Add Incoming Streams (4.6): number of streams to add on which the receiver of the request sends.
     AddIncoming(u16),
 }
 
@@ -121,7 +121,7 @@ fn words<const N: usize>(value: &[u8]) -> Option<([u32; N], &[u8])> {
 }
 
 impl Parameter {
-    /// Reads a parameter; none if it is malformed or of another type.
+    /// Reads a parameter, `None` if it is malformed or of another type.
     pub fn read(raw: &RawParameter) -> Option<Self> {
         let value = &raw.value[..];
         let ([number], rest) = words::<1>(value)?;
@@ -187,7 +187,8 @@ impl Parameter {
     }
 }
 
-/// Writes what follows the sequence number of a request. Returns its type and the streams to list at its end.
+/// Writes the part of a request after its sequence number. Returns its type and the streams to list at
+/// its end.
 fn put_request(request: &Request, mut word: impl FnMut(u32)) -> (u16, &[StreamId]) {
     match request {
         Request::ResetOutgoing { answers, last_tsn, streams } => {
@@ -208,7 +209,8 @@ fn put_request(request: &Request, mut word: impl FnMut(u32)) -> (u16, &[StreamId
     }
 }
 
-/// Reads the parameters of a chunk; none if one is malformed or RFC 6525, 3.1, does not allow their combination.
+/// Reads the parameters of a chunk, `None` if one is malformed or RFC 6525, 3.1, does not allow their
+/// combination.
 pub fn read_all(list: &[RawParameter]) -> Option<Vec<Parameter>> {
     if list.len() > 2 {
         return None;
@@ -217,7 +219,8 @@ pub fn read_all(list: &[RawParameter]) -> Option<Vec<Parameter>> {
     let may_join = match &all[..] {
         [_] => true,
         [Parameter::Request(_, a), Parameter::Request(_, b)] => may_go_together(a, b),
-        // 3.1: a response goes with another one, or with an outgoing reset that answers a request. Others are harmless.
+        // 3.1: a response may be combined with another response, or with an outgoing reset that answers a
+        // request. Other combinations are harmless.
         [_, _] => true,
         _ => false,
     };

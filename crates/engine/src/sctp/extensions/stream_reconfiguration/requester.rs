@@ -10,14 +10,14 @@ use super::{LISTED_LIMIT, Streams};
 use crate::sctp::chunk::Chunk;
 use crate::sctp::extension_chunk::{ExtensionChunk, RawParameter};
 
-/// Number of attempts at a request that the peer answers with "request already in progress", as some do while a request of
-/// their own is outstanding.
+/// Maximum number of attempts at a request that the peer answers with "request already in progress", as
+/// some stacks do while their own request is outstanding.
 const ATTEMPTS_LIMIT: u8 = 10;
 
 /// A request that waits to be sent.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Wish {
-    /// Reset streams. `answers`: the peer has requested it by this request.
+    /// Reset streams. `answers`: the request of the peer that this one answers.
     Reset { outgoing: bool, incoming: bool, streams: Streams, answers: Option<Serial32> },
     /// Reset TSNs and all streams.
     Association,
@@ -35,7 +35,7 @@ impl Wish {
         }
     }
 
-    /// The same wish of fewer streams, so that each fits into a packet.
+    /// Splits the request so that each part fits into a packet.
     fn split(self) -> Vec<Self> {
         match &self {
             Self::Reset { outgoing, incoming, streams: Streams::Listed(each), answers: None }
@@ -54,11 +54,11 @@ impl Wish {
     }
 }
 
-/// A wish, and what it waits for.
+/// A request, and the conditions for sending it.
 #[derive(Clone, Debug)]
 pub struct Waiting {
     pub wish: Wish,
-    /// All data of its streams has been sent, and this TSN is the last of it.
+    /// The last TSN of its streams, once all their data has been sent.
     pub last_tsn: Option<u64>,
     not_before: Time,
     attempts: u8,
@@ -79,11 +79,11 @@ struct Outstanding {
     attempts: u8,
     path: PathId,
     timer: Time,
-    /// The peer has said that it will perform the request later.
+    /// The peer has answered that it will perform the request later.
     in_progress: bool,
 }
 
-/// What the timer demands.
+/// The action when the timer expires.
 #[derive(Clone, Debug)]
 pub struct Repeat {
     /// The path of the last transmission.
@@ -98,9 +98,10 @@ pub struct Requester {
     next: Serial32,
     waiting: VecDeque<Waiting>,
     outstanding: Option<Outstanding>,
-    /// Streams that the peer was asked to reset: its request to do so is accepted whatever the user allows.
+    /// Streams that this end has requested the peer to reset. The peer's request to do so is accepted
+    /// regardless of the user's settings.
     invited: Option<Streams>,
-    /// Number of streams that the peer was asked to add.
+    /// Number of streams that this end has requested the peer to add.
     invited_streams: u16,
 }
 
@@ -123,7 +124,7 @@ impl Requester {
         }
     }
 
-    /// Whether an earlier request has to end first: it concerns the same streams, or the association.
+    /// Whether an earlier request must end first: it concerns the same streams, or the association.
     pub fn conflicts(&self, wish: &Wish) -> bool {
         self.pending().any(|earlier| match (&earlier, wish) {
             (Wish::Association, _) | (_, Wish::Association) => true,
@@ -140,14 +141,15 @@ impl Requester {
         })
     }
 
-    /// What waits or is outstanding.
+    /// The waiting and the outstanding requests.
     fn pending(&self) -> impl Iterator<Item = Wish> {
         let asked = self.outstanding.iter().flat_map(|chunk| &chunk.asked);
         let asked = asked.filter(|one| !one.is_answered).map(|one| wish_of(&one.request));
         asked.chain(self.waiting.iter().map(|one| one.wish.clone()))
     }
 
-    /// Whether this end resets the outgoing streams of an incoming reset of the peer already (RFC 6525, 5.2.3).
+    /// Whether this end already resets the outgoing streams of an incoming reset of the peer (RFC 6525,
+    /// 5.2.3).
     pub fn covers_reset_of(&self, streams: &Streams) -> bool {
         self.pending().any(|wish| wish.held_streams().is_some_and(|held| held.cover(streams)))
     }
@@ -157,7 +159,8 @@ impl Requester {
         self.outstanding.is_some()
     }
 
-    /// Takes back a reset of the association that waits, because the peer has requested one. Returns whether there was one.
+    /// Withdraws a waiting reset of the association, because the peer has requested one. Returns whether
+    /// there was one.
     pub fn take_association_reset(&mut self) -> bool {
         let count = self.waiting.len();
         self.waiting.retain(|one| one.wish != Wish::Association);
@@ -188,8 +191,9 @@ impl Requester {
         })
     }
 
-    /// Makes a chunk of the requests that wait at these positions, in ascending order. If there are several, all are resets
-    /// of listed outgoing streams only. `last_tsn`: the last assigned TSN; `last_of_peer`: the peer's last request.
+    /// Makes a chunk of the waiting requests at these positions, in ascending order. Several requests
+    /// must all be resets of listed outgoing streams. `last_tsn`: the last assigned TSN; `last_of_peer`:
+    /// the peer's last request.
     pub fn ask(
         &mut self,
         positions: &[usize],
@@ -223,12 +227,12 @@ impl Requester {
         chunk
     }
 
-    /// The chunk that is outstanding, to be sent again.
+    /// The outstanding chunk, for retransmission.
     pub fn chunk(&self) -> Option<Chunk> {
         self.outstanding.as_ref().map(Outstanding::chunk)
     }
 
-    /// When something has to be done: a chunk is sent again, or a request is tried again.
+    /// When the next timer expires: a chunk is retransmitted, or a request is tried again.
     pub fn deadline(&self) -> Option<Time> {
         match &self.outstanding {
             Some(outstanding) => Some(outstanding.timer),
@@ -245,7 +249,7 @@ impl Requester {
         Some(Repeat { path, is_error: !in_progress })
     }
 
-    /// Sends the outstanding chunk once more, on `path` with a timer until `timer`.
+    /// Retransmits the outstanding chunk on `path`, with a timer until `timer`.
     pub fn repeat(&mut self, path: PathId, timer: Time) -> Option<Chunk> {
         let outstanding = self.outstanding.as_mut()?;
         (outstanding.path, outstanding.timer) = (path, timer);
@@ -264,8 +268,9 @@ impl Requester {
         }
     }
 
-    /// Processes a response (RFC 6525, 5.2.7). Returns the request that has ended. `timer`: when a request in progress is
-    /// repeated. `retry_at`: when a request is made again that the peer cannot perform beside another one.
+    /// Processes a response (RFC 6525, 5.2.7). Returns the request that has ended. `timer`: when a
+    /// request in progress is repeated. `retry_at`: when to retry a request that the peer cannot perform
+    /// during another one.
     pub fn on_response(
         &mut self,
         response: Response,
@@ -277,7 +282,7 @@ impl Requester {
         let is_meant = |one: &&mut Asked| one.number == response.number && !one.is_answered;
         let asked = outstanding.asked.iter_mut().find(is_meant)?;
         if response.code == Code::InProgress {
-            // H2: the timer starts again, and its expiry is no error.
+            // H2: the timer is restarted, and its expiry is not an error.
             (outstanding.in_progress, outstanding.timer) = (true, timer);
             return None;
         }
@@ -305,7 +310,7 @@ impl Requester {
         self.end_if_answered();
     }
 
-    /// Processes an addition of streams by the peer that this end has asked for.
+    /// Processes an addition of streams by the peer at the request of this end.
     pub fn on_streams_added(&mut self) {
         let Some(outstanding) = &mut self.outstanding else { return };
         for asked in &mut outstanding.asked {
@@ -318,12 +323,13 @@ impl Requester {
         self.outstanding.take_if(|outstanding| outstanding.asked.iter().all(|one| one.is_answered));
     }
 
-    /// Whether this end has asked the peer to reset all of these streams. It has to ask again for a further reset.
+    /// Whether this end has requested the peer to reset all of these streams. A further reset needs a new
+    /// request.
     pub fn take_invited(&mut self, streams: &Streams) -> bool {
         self.invited.take_if(|invited| invited.cover(streams)).is_some()
     }
 
-    /// Whether this end has asked the peer to add so many streams.
+    /// Whether this end has requested the peer to add this many streams.
     pub fn take_invited_streams(&mut self, count: u16) -> bool {
         let invited = count > 0 && self.invited_streams == count;
         if invited {
@@ -332,7 +338,7 @@ impl Requester {
         invited
     }
 
-    /// Drops what the peer was asked for, because it has refused.
+    /// Drops the state of a request to the peer, because the peer has refused it.
     pub fn uninvite(&mut self, request: &Request) {
         match request {
             Request::ResetIncoming(_) => self.invited = None,
@@ -368,7 +374,7 @@ pub fn chunk_of(parameters: Vec<RawParameter>) -> Chunk {
     Chunk::Extension(Box::new(ExtensionChunk::ReConfig(parameters)))
 }
 
-/// One wish instead of several resets.
+/// Merges several resets into one.
 fn merged(mut wishes: Vec<Wish>) -> Wish {
     if wishes.len() == 1
         && let Some(only) = wishes.pop()
@@ -398,7 +404,7 @@ fn requests_of(wish: Wish, last_tsn: Serial32, last_of_peer: Serial32) -> Vec<Re
     }
 }
 
-/// The wish that a request came from.
+/// The request of the user that a sent request belongs to.
 fn wish_of(request: &Request) -> Wish {
     let reset = |outgoing, streams: &Streams| Wish::Reset {
         outgoing,

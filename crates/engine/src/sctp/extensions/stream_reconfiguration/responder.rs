@@ -1,18 +1,18 @@
-//! The requests of the peer (RFC 6525, 5.2): their sequence numbers, the answers to the last ones, and the one request that
-//! is performed later.
+//! The requests of the peer (RFC 6525, 5.2): their sequence numbers, the answers to the last ones, and
+//! the deferred request.
 
 use ropewalk_base::Serial32;
 
 use super::Streams;
 use super::parameters::{Code, Response};
 
-/// Number of requests whose answers are kept: a chunk has at most two.
+/// Number of requests whose answers are kept: a chunk has at most two requests.
 const KEPT: usize = 2;
 
 /// The answer to a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Answer {
-    /// This is sent again if the request is repeated.
+    /// This answer is sent again if the request is repeated.
     Known(Code, Option<(Serial32, Serial32)>),
     /// The request is the deferred one.
     Deferred,
@@ -31,7 +31,7 @@ pub enum Turn {
     Wrong,
 }
 
-/// A request that is performed later.
+/// A deferred request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Deferred {
     /// The peer resets these streams once all TSNs up to `last_tsn` have arrived (RFC 6525, 5.2.2 E2).
@@ -58,7 +58,8 @@ impl Responder {
         self.expected.plus(u32::MAX)
     }
 
-    /// Whether a request with this number is new. A new one must be answered by [`Self::answer`] or [`Self::defer`].
+    /// Whether a request with this number is new. A new request must be passed to [`Self::answer`] or
+    /// [`Self::defer`].
     pub fn turn(&self, number: Serial32) -> Turn {
         if number == self.expected {
             return Turn::New;
@@ -73,13 +74,13 @@ impl Responder {
         self.expected = self.expected.plus(1);
     }
 
-    /// Performs the next request later. None must be deferred.
+    /// Defers the next request. No other request may be deferred.
     pub fn defer(&mut self, deferred: Deferred) {
         self.deferred = Some((self.expected, deferred));
         self.answer(Answer::Deferred);
     }
 
-    /// The request that is performed later.
+    /// The deferred request.
     pub fn deferred(&self) -> Option<&Deferred> {
         self.deferred.as_ref().map(|(_, deferred)| deferred)
     }
@@ -103,7 +104,7 @@ impl Responder {
         })
     }
 
-    /// Ends the request `number` if a request of this end is the answer to it.
+    /// Ends the request `number` if a request of this end answers it.
     pub fn end_answered(&mut self, number: Serial32, code: Code) {
         if self.turn(number) == Turn::Repeated(Answer::Request) {
             self.settle(number, Answer::Known(code, None));

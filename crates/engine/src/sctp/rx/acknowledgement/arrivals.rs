@@ -1,4 +1,4 @@
-//! What arrived on each path, as far as acknowledgements need to know.
+//! Arrivals on each path, for acknowledgements.
 
 use std::num::NonZeroU32;
 
@@ -15,16 +15,16 @@ const LOSS_THRESHOLD: i32 = 3;
 struct Path {
     /// Packets with DATA since the last SACK.
     packets: u32,
-    /// User data that was stored, bytes. Duplicates are not counted; data that was dropped to make room counts again
-    /// when it is stored again.
+    /// User data that was stored, bytes. Duplicates are not counted. Data that was dropped to make room
+    /// counts again when it is stored again.
     bytes: u64,
-    /// The newest packet, to be echoed next to a SACK, which has room for one echo.
+    /// The newest packet, to be echoed with a SACK, which has room for one echo.
     echo: Option<DelayEcho>,
     order: Order,
 }
 
-/// The numbers of the packets of a path. A missing number shows a loss on this path, while a missing TSN may be on its
-/// way on another path.
+/// The numbers of the packets of a path. A missing number shows a loss on this path, while a missing TSN
+/// may be in flight on another path.
 #[derive(Clone, Copy, Debug, Default)]
 struct Order {
     /// The highest number so far.
@@ -63,12 +63,13 @@ impl Order {
 #[derive(Clone, Debug)]
 pub struct Arrivals {
     paths: SmallVec<[Path; 2]>,
-    /// The paths take turns with their echoes; otherwise busy paths would crowd out quiet ones.
+    /// The next path whose arrival is echoed. Paths take turns; otherwise busy paths would crowd out
+    /// quiet ones.
     next_echo: usize,
 }
 
 impl Arrivals {
-    /// Nothing has arrived on `paths` paths.
+    /// Creates the state for `paths` paths without arrivals.
     pub fn new(paths: usize) -> Self {
         Self { paths: SmallVec::from_elem(Path::default(), paths), next_echo: 0 }
     }
@@ -90,15 +91,15 @@ impl Arrivals {
         self.next_echo = 0;
     }
 
-    /// Forgets all but the sums of bytes, because the peer has restarted.
+    /// Resets all state except the sums of bytes, because the peer has restarted.
     pub fn forget(&mut self) {
         for path in &mut self.paths {
             *path = Path { bytes: path.bytes, ..Path::default() };
         }
     }
 
-    /// Records a packet on `path` with `bytes` of user data that were stored, and returns the number of packets since the
-    /// last SACK.
+    /// Records a packet on `path` with `bytes` of stored user data, and returns the number of packets
+    /// since the last SACK.
     #[inline]
     pub fn on_packet(&mut self, path: PathId, bytes: u64) -> u32 {
         let path = &mut self.paths[path.index()];
@@ -107,14 +108,14 @@ impl Arrivals {
         path.packets
     }
 
-    /// Records the number that a packet has on its path. Returns whether an earlier packet of this path now counts as
-    /// lost.
+    /// Records the number that a packet has on its path. Returns whether an earlier packet of this path
+    /// now counts as lost.
     #[inline]
     pub fn on_number(&mut self, path: PathId, number: NonZeroU32) -> bool {
         self.paths[path.index()].order.on_arrival(Serial32(number.get()))
     }
 
-    /// Records which packet is to be echoed.
+    /// Records the packet to be echoed.
     #[inline]
     pub fn set_echo(&mut self, path: PathId, echo: DelayEcho) {
         self.paths[path.index()].echo = Some(echo);

@@ -1,12 +1,12 @@
-//! Acknowledgement, at the receiving end: when a SACK is due, what it contains, and which path it answers.
+//! Acknowledgement at the receiving end: when a SACK is due, its contents, and its path.
 //!
-//! There are three modes, by what both ends have agreed on:
+//! There are three modes, depending on the negotiation:
 //!
 //! ```text
 //!               a SACK is due                                  it lists
 //! Standard      after every second packet, and with a gap      all gap ack blocks (RFC 9260, 6.2 and 6.7)
 //!               after each packet
-//! Cmt           after every second packet, whatever the gaps   all gap ack blocks (delayed acknowledgement for CMT)
+//! Cmt           after every second packet, even with gaps     all gap ack blocks (delayed acknowledgement for CMT)
 //! OnRequest     when the sender requests it by the I bit, or   the blocks that changed recently
 //!               a packet is missing on its path
 //! ```
@@ -37,11 +37,11 @@ pub const SACK_DELAY_LIMIT: Duration = Duration::from_millis(500);
 /// Maximum number of duplicate TSNs in one SACK.
 const DUPLICATES_LIMIT: usize = 16;
 
-/// Least number of packets between two SACKs that only duplicates cause, on request. Without it, a spurious
-/// retransmission of a whole window would be answered packet by packet.
+/// Minimum number of packets between two SACKs that are caused only by duplicates, in mode `OnRequest`.
+/// Without it, a spurious retransmission of a full window would be answered packet by packet.
 const DUPLICATE_PACKETS: u32 = 4;
 
-/// What both ends have agreed on.
+/// The negotiated mode, with its state.
 #[derive(Clone, Debug)]
 enum Mode {
     /// RFC 9260.
@@ -55,7 +55,7 @@ enum Mode {
 /// State of acknowledgement on request.
 #[derive(Clone, Debug, Default)]
 struct OnRequest {
-    /// What arrived out of order; `None` while there is no gap.
+    /// Data that arrived out of order, `None` while there is no gap.
     recent: Option<Box<RecentBlocks>>,
     /// Whether a packet was lost on its path since the last SACK.
     loss: bool,
@@ -74,16 +74,16 @@ pub enum SackMode {
     OnRequest,
 }
 
-/// Decides when SACKs are due, and keeps what they report beside the receive buffer.
+/// Decides when SACKs are due, and keeps their contents other than the state of the receive buffer.
 ///
-/// `repr(C)` keeps the order of the fields: first those that every input accesses.
+/// `repr(C)` keeps the order of the fields, with those that every input accesses first.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct Acknowledger {
     /// The SACK timer.
     deadline: Option<Time>,
     due: bool,
-    /// The last packet with DATA had no room for the SACK that is due, or went to another path.
+    /// The last packet with DATA had no room for the SACK that is due, or was sent on another path.
     deferred: bool,
     /// Whether no DATA has arrived yet.
     awaiting_first_data: bool,
@@ -95,13 +95,13 @@ pub struct Acknowledger {
     mode: Mode,
     arrivals: Arrivals,
     duplicates: Vec<Serial32>,
-    /// Marks of the network that the peer is told about; `None` without ECN.
+    /// Marks of the network that are reported to the peer, `None` without ECN.
     marks: Option<Box<MarkEchoes>>,
     waiting: WaitingSacks,
 }
 
 impl Acknowledger {
-    /// Nothing has arrived on `paths` paths.
+    /// Creates the state for `paths` paths without arrivals.
     pub fn new(options: SackOptions, paths: usize) -> Self {
         Self {
             deadline: None,
@@ -119,7 +119,7 @@ impl Acknowledger {
         }
     }
 
-    /// Begins with the first DATA of a peer.
+    /// Starts waiting for the first DATA of a peer.
     pub const fn await_first_data(&mut self) {
         self.awaiting_first_data = true;
     }
@@ -149,12 +149,12 @@ impl Acknowledger {
         self.marks = marks;
     }
 
-    /// The marks of the network that the peer is told about.
+    /// The marks of the network that are reported to the peer.
     pub fn marks(&self) -> Option<&MarkEchoes> {
         self.marks.as_deref()
     }
 
-    /// As [`Self::marks`].
+    /// Like [`Self::marks`].
     pub fn marks_mut(&mut self) -> Option<&mut MarkEchoes> {
         self.marks.as_deref_mut()
     }
@@ -185,7 +185,7 @@ impl Acknowledger {
         self.restart();
     }
 
-    /// Drops what is known of TSNs, because they start over.
+    /// Drops the state of TSNs, because they start over.
     pub fn restart(&mut self) {
         self.duplicates.clear();
         self.forget_recent();
@@ -198,7 +198,7 @@ impl Acknowledger {
         }
     }
 
-    /// Stops the timer and drops the SACKs that wait.
+    /// Stops the timer and drops the queued SACKs.
     pub fn stop(&mut self) {
         self.deadline = None;
         self.due = false;
@@ -263,7 +263,7 @@ impl Acknowledger {
         self.on_out_of_order(tsn);
     }
 
-    /// Records which packet with DATA arrived from `path`, to be echoed.
+    /// Records the packet with DATA from `path` to be echoed.
     #[inline]
     pub fn on_echoed(&mut self, now: Time, path: PathId, of: Echoed) {
         self.arrivals.set_echo(path, DelayEcho { path: path.0, of, received: now.as_nanos() });
@@ -274,7 +274,7 @@ impl Acknowledger {
         self.arrivals.bytes_on(path)
     }
 
-    /// Records a FORWARD-TSN from `path`. `moved`: the cumulative TSN moved.
+    /// Records a FORWARD-TSN from `path`. `moved`: whether the cumulative TSN moved.
     pub fn after_forward_tsn(&mut self, now: Time, path: PathId, moved: bool) {
         self.path = path;
         if moved {
@@ -301,12 +301,12 @@ impl Acknowledger {
         self.packets += 1;
         let on_path = self.arrivals.on_packet(path, summary.bytes);
         let count = if self.options.count_per_path { on_path } else { self.packets };
-        // RFC 9260, 5.1: the first DATA chunk MUST be acknowledged at once.
+        // RFC 9260, 5.1: the first DATA chunk MUST be acknowledged immediately.
         let begins = std::mem::take(&mut self.awaiting_first_data) && self.options.first_at_once;
         let due = match &mut self.mode {
             Mode::Standard | Mode::Cmt => summary.repeated || count >= self.options.every_packets,
             Mode::OnRequest(state) => {
-                // A limit of 1 is a choice of the user; other limits are replaced by requests.
+                // A limit of 1 is the user's choice; other limits are replaced by requests.
                 std::mem::take(&mut state.loss)
                     || summary.repeated && self.packets >= DUPLICATE_PACKETS
                     || self.options.every_packets == 1
@@ -338,15 +338,15 @@ impl Acknowledger {
         self.path
     }
 
-    /// Whether duplicates have arrived since the last SACK. The last SACKs may have been lost then.
+    /// Whether duplicates have arrived since the last SACK, because SACKs may have been lost.
     #[inline]
     pub fn has_duplicates(&self) -> bool {
         !self.duplicates.is_empty()
     }
 
-    /// Whether a packet with data to the peer should carry a SACK: one is due, or DATA has arrived that no SACK has
-    /// acknowledged. On request, an early SACK replaces none of those that will be requested, so it is only sent when
-    /// the timer would soon cause one.
+    /// Whether a packet with data to the peer should carry a SACK: one is due, or DATA has arrived that
+    /// no SACK has acknowledged. In mode `OnRequest`, an early SACK does not replace a requested one, so
+    /// it is sent only if the timer would soon cause one.
     #[inline]
     pub fn may_ride(&self, now: Time) -> bool {
         let early = match self.mode {
@@ -369,21 +369,22 @@ impl Acknowledger {
         self.deferred = self.due;
     }
 
-    /// Whether a SACK that is due should be sent in a packet with DATA, if one may be sent now. If the last such packet
-    /// had no room for it, it is sent next, before further DATA.
+    /// Whether a SACK that is due should be sent in a packet with DATA, if such a packet may be sent now.
+    /// If the last such packet had no room for it, it is sent next, before further DATA.
     pub fn should_ride(&self) -> bool {
         self.options.with_data && !self.deferred && !self.has_waiting()
     }
 
-    /// Whether a SACK waits that fell due before the newest packets.
+    /// Whether a SACK is queued that was due before the newest packets.
     #[inline]
     pub fn has_waiting(&self) -> bool {
         !self.waiting.is_empty()
     }
 
-    /// Whether the SACK that is due, of `length` bytes, must be built before more DATA is processed. Packets that a driver
-    /// passes in one batch are acknowledged as if they had come one by one (RFC 9260, 6.2: at least every second
-    /// packet; 6.7: each packet while there is a gap). A peer with CMT does not need this.
+    /// Whether the SACK that is due, of `length` bytes, must be built before more DATA is processed.
+    /// Packets that a driver passes in one batch are acknowledged as if they had arrived individually
+    /// (RFC 9260, 6.2: at least every second packet; 6.7: each packet while there is a gap). A peer with
+    /// CMT does not need this.
     #[inline]
     pub fn must_keep(&self, length: impl FnOnce() -> u32) -> bool {
         self.due
@@ -398,7 +399,7 @@ impl Acknowledger {
         self.waiting.push(path, sack, echo);
     }
 
-    /// Takes the oldest SACK that waits and its path.
+    /// Takes the oldest queued SACK and its path.
     pub fn take_waiting(&mut self) -> Option<(PathId, Chunk, Option<DelayEcho>)> {
         self.waiting.pop()
     }
@@ -414,7 +415,7 @@ impl Acknowledger {
         blocks + self.duplicates.len()
     }
 
-    /// The gap ack blocks of the next SACK, which is sent on `path`, at most `most`, in the memory of `spare`.
+    /// At most `most` gap ack blocks of the next SACK, which is sent on `path`, in the memory of `spare`.
     #[inline]
     pub fn take_blocks(
         &mut self,
@@ -444,7 +445,7 @@ impl Acknowledger {
         }
     }
 
-    /// The duplicates of the next SACK, at most `most`.
+    /// At most `most` duplicates of the next SACK.
     #[inline(always)]
     pub fn take_duplicates(&mut self, most: usize) -> Vec<Serial32> {
         if self.duplicates.is_empty() {
@@ -480,7 +481,7 @@ impl Acknowledger {
         self.deadline = None;
     }
 
-    /// The timestamp echo that goes with the SACK just built.
+    /// The timestamp echo that accompanies the SACK just built.
     #[inline]
     pub fn take_echo(&mut self) -> Option<DelayEcho> {
         self.arrivals.take_echo()

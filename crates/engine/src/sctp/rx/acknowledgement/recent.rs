@@ -1,10 +1,11 @@
 //! The gap ack blocks that changed recently.
 //!
-//! A bundle keeps hundreds of gaps open while its paths differ in delay. A SACK with all of its blocks (RFC 9260,
-//! 6.2.1) repeats nearly the same list each time. A requested SACK lists the blocks that contain what arrived since
-//! the third-last SACK on its path, as TCP does with its few blocks (RFC 2018, 4): two SACKs in a row may be lost before
-//! the sender misses anything. SACKs of one path do not overtake each other, but those of different paths do, so each
-//! path reports every arrival. The remaining room of a short list refreshes the other blocks in turn.
+//! With several paths of different delay, hundreds of gaps are open at a time. A SACK with all of the
+//! blocks (RFC 9260, 6.2.1) repeats nearly the same list each time. A requested SACK lists the blocks
+//! with arrivals since the third-last SACK on its path, like TCP with its few blocks (RFC 2018, 4): two
+//! successive SACKs may be lost before the sender misses anything. SACKs of one path do not overtake each
+//! other, but those of different paths do, so each path reports every arrival. The remaining room of a
+//! short list refreshes the other blocks in turn.
 //!
 //! ```text
 //!   log of arrivals   . . . . . . . . . . . . . . . .
@@ -53,7 +54,7 @@ pub struct RecentBlocks {
 }
 
 impl RecentBlocks {
-    /// No arrivals, with SACKs on `paths` paths.
+    /// Creates an empty log for SACKs on `paths` paths.
     pub fn new(paths: usize) -> Self {
         Self {
             log: VecDeque::new(),
@@ -108,8 +109,8 @@ impl RecentBlocks {
         ranges.clamp(SHORT_LIST, BLOCKS_LIMIT)
     }
 
-    /// Puts the blocks of the next SACK on `path`, at most `most`, into `words` in ascending order. If there are more,
-    /// the newest arrivals take precedence.
+    /// Puts at most `most` blocks of the next SACK on `path` into `words`, in ascending order. If there
+    /// are more, the newest arrivals take precedence.
     pub fn take(&mut self, path: PathId, gaps: &Gaps, most: usize, words: &mut Vec<Word>) {
         words.clear();
         let most = most.min(BLOCKS_LIMIT);
@@ -130,7 +131,8 @@ impl RecentBlocks {
         self.after_sack(path);
     }
 
-    /// Records that the SACK on `path` reports all arrivals so far, and drops what every path has reported often enough.
+    /// Records that the SACK on `path` reports all arrivals so far, and drops arrivals that every path
+    /// has reported often enough.
     fn after_sack(&mut self, path: PathId) {
         self.reported = self.end();
         let marks = &mut self.marks[path.index()];
@@ -167,7 +169,7 @@ impl Gaps {
         self.block(at).contains(&tsn).then_some(at)
     }
 
-    /// Index of the first block that ends after `tsn`; 0 if there is none.
+    /// Index of the first block that ends after `tsn`, or 0.
     fn first_block_after(&self, tsn: u64) -> usize {
         self.index_from(tsn + 1).unwrap_or(0)
     }
@@ -251,7 +253,8 @@ mod tests {
         for case in 0..300 {
             let mut rng = Seed::root(case).child("recent").rng();
             let (mut recent, mut gaps) = (RecentBlocks::new(2), Gaps::new(1 << 33));
-            // What the next SACKs of each path owe: arrivals, by the number of SACKs that have reported them.
+            // The arrivals that the next SACKs of each path must report, with the number of SACKs that
+            // have reported them.
             let mut owed: [Vec<(u64, usize)>; 2] = Default::default();
             for _ in 0..60 {
                 while !recent.is_full() && rng.chance(0.75) {

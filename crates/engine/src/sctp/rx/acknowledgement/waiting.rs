@@ -1,4 +1,4 @@
-//! SACKs that fell due before later packets of the same input were processed.
+//! SACKs that were due before later packets of the same input were processed.
 
 use std::collections::VecDeque;
 
@@ -6,13 +6,13 @@ use ropewalk_base::PathId;
 
 use crate::sctp::chunk::{Chunk, DelayEcho};
 
-/// Maximum number of SACKs that wait to be sent, and of gap ack blocks in all of them. A datagram causes one SACK at
-/// most, and one batch of a socket holds some dozens of datagrams. Beyond these limits the next SACK covers more
-/// packets.
+/// Maximum number of queued SACKs, and of gap ack blocks in all of them. A datagram causes at most one
+/// SACK, and one batch of a socket holds some dozens of datagrams. Beyond these limits the next SACK
+/// covers more packets.
 const SACKS_LIMIT: usize = 64;
 const BLOCKS_LIMIT: usize = 1024;
 
-/// A SACK as it stood when it fell due, and the path to send it on.
+/// A SACK as of the time when it was due, and the path to send it on.
 #[derive(Clone, Debug)]
 struct WaitingSack {
     path: PathId,
@@ -20,22 +20,22 @@ struct WaitingSack {
     echo: Option<DelayEcho>,
 }
 
-/// SACKs that wait, oldest first. Empty if the driver drains after each packet, and towards peers with CMT.
+/// Queued SACKs, oldest first. Empty if the driver drains after each packet, and towards peers with CMT.
 #[derive(Clone, Debug, Default)]
 pub struct WaitingSacks {
     sacks: VecDeque<WaitingSack>,
-    /// Words of all of them.
+    /// Total number of words of the SACKs.
     words: usize,
 }
 
 impl WaitingSacks {
-    /// Whether no SACK waits.
+    /// Whether no SACK is queued.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.sacks.is_empty()
     }
 
-    /// Whether a SACK of this length may wait as well.
+    /// Whether a SACK of this length may be queued as well.
     pub fn has_room_for(&self, length: u32) -> bool {
         self.sacks.len() < SACKS_LIMIT && self.words + length as usize / 4 <= BLOCKS_LIMIT
     }

@@ -1,10 +1,10 @@
-//! What the receive buffer charges: user data, and the memory to keep it.
+//! Accounting of the receive buffer: user data, and the memory to keep it.
 //!
-//! There are two sums. Chunks are charged by their length on the wire, which is what senders count (RFC 9260,
-//! 6.2.1). Bookkeeping is what small or scattered chunks cost beyond that: slots, map entries, messages and
-//! gap ack blocks. The advertised window is what the larger of the two sums leaves. For chunks of several
-//! hundred bytes, bookkeeping is less than their length and changes nothing. A sender of tiny messages sees
-//! the window close earlier.
+//! There are two sums. Chunks are charged by their length on the wire, which senders count (RFC 9260,
+//! 6.2.1). Bookkeeping is the additional cost of small or scattered chunks: slots, map entries, messages
+//! and gap ack blocks. The advertised window is the room that the larger of the two sums leaves. For
+//! chunks of several hundred bytes, bookkeeping is less than their length and has no effect. A sender of
+//! tiny messages sees the window close earlier.
 //!
 //! ```text
 //!   memory <= chunks + shared datagrams + bookkeeping
@@ -15,10 +15,11 @@ use super::{ReceiveBuffer, messages};
 use crate::meter::{self, Defect};
 use crate::sctp::{Data, DataFlags};
 
-/// Bookkeeping that is free of charge, bytes. Small buffers hold few chunks, and the first slots would cost
-/// more than these.
+/// Bookkeeping that is free of charge, bytes. Small buffers hold few chunks, whose first slots would cost
+/// more than the chunks.
 const FREE_BOOKKEEPING: u64 = 20 << 10;
-/// Memory of a payload in addition to its data, bytes: a counted reference to it, and what the allocator adds to both.
+/// Memory of a payload in addition to its data, bytes: a counted reference to it, and the allocator's
+/// overhead for both.
 const PAYLOAD_COST: u64 = 112;
 /// Memory of a readable message, bytes. A deque may have twice the capacity that it uses.
 const MESSAGE_COST: u64 = 2 * size_of::<super::Message>() as u64;
@@ -26,7 +27,7 @@ const MESSAGE_COST: u64 = 2 * size_of::<super::Message>() as u64;
 const BLOCK_COST: u64 = 8;
 /// Bookkeeping of a chunk if every second TSN is missing, bytes.
 const CHUNK_COST: u64 = 400;
-/// Number of waiting chunks below which a chunk that must be accepted may wait, too.
+/// Number of waiting chunks below which a chunk that must be accepted may also wait.
 const OWED_CHUNKS: usize = 16;
 
 /// Bookkeeping that closes the window of a buffer of `capacity` bytes.
@@ -59,7 +60,8 @@ impl ReceiveBuffer {
         }
     }
 
-    /// The same part of what an empty buffer has for chunks, of which tiny ones need more room for bookkeeping.
+    /// The headroom, scaled to the room for chunks in an empty buffer. Tiny chunks leave less of it,
+    /// because they need more bookkeeping.
     #[inline(never)]
     fn headroom_now(&self) -> u64 {
         let headroom = u64::from(self.headroom);
@@ -69,9 +71,9 @@ impl ReceiveBuffer {
 
     /// Free bytes.
     ///
-    /// The room that bookkeeping leaves is converted to bytes of chunks. If all chunks are shorter than the
-    /// bookkeeping of one, the window is the number of them that can be kept. So an advertised window never
-    /// has to be taken back.
+    /// The room that bookkeeping leaves is converted to bytes of chunks. If all chunks are shorter than
+    /// the bookkeeping of one, the window is the number of them that can be kept. So an advertised window
+    /// never has to be withdrawn.
     #[inline]
     pub fn free(&self) -> u64 {
         let chunks = self.capacity.saturating_sub(self.chunk_bytes());
@@ -107,20 +109,20 @@ impl ReceiveBuffer {
         (1..self.chunk_cost()).contains(&u64::from(self.largest))
     }
 
-    /// Room for tiny chunks beside this much bookkeeping, bytes of chunks.
+    /// Room for tiny chunks with this much bookkeeping, bytes of chunks.
     #[inline]
     fn room_for_tiny_chunks(&self, bookkeeping: u64) -> u64 {
         let left = most_bookkeeping(self.capacity).saturating_sub(bookkeeping);
         left * u64::from(self.largest) / self.chunk_cost()
     }
 
-    /// Most bookkeeping of a chunk, bytes.
+    /// Maximum bookkeeping of a chunk, bytes.
     #[inline]
     fn chunk_cost(&self) -> u64 {
         if self.messages.is_some() { CHUNK_COST + messages::CHUNK_COST } else { CHUNK_COST }
     }
 
-    /// Upper bound of the memory beside the user data, bytes.
+    /// Upper bound of the memory in addition to the user data, bytes.
     #[inline]
     pub(super) fn bookkeeping(&self) -> u64 {
         if meter::has(Defect::UncountedBookkeeping) {
@@ -138,14 +140,15 @@ impl ReceiveBuffer {
             + self.reserved
     }
 
-    /// Sets how many bytes are kept elsewhere on account of this buffer.
+    /// Sets the number of bytes kept elsewhere on account of this buffer.
     pub const fn reserve(&mut self, bytes: u64) {
         self.reserved = bytes;
     }
 
-    /// Whether a chunk must be accepted although bookkeeping fills the buffer: it is the next in sequence,
-    /// which alone frees the chunks that wait; user data leaves room for it; and no message can be read. It
-    /// must be deliverable at once unless hardly any chunk waits, or those that wait may not be dropped.
+    /// Whether a chunk must be accepted although bookkeeping fills the buffer: it is the next in
+    /// sequence, and without it the waiting chunks cannot be freed; user data leaves room for it; and no
+    /// message can be read. It must be deliverable immediately, unless few chunks wait or the waiting
+    /// ones must not be dropped.
     pub(super) fn is_owed(&self, tsn: u64, data: &Data) -> bool {
         let fits = self.chunk_bytes() + super::charge_of(data) <= self.capacity;
         let passes = match &self.messages {

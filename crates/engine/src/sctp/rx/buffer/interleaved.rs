@@ -1,5 +1,5 @@
-//! The receive buffer of an association with interleaving (RFC 8260): reassembly by message identifier and fragment
-//! sequence number. TSNs only serve acknowledgements.
+//! The receive buffer of an association with interleaving (RFC 8260): reassembly by message identifier
+//! and fragment sequence number. TSNs serve only for acknowledgements.
 
 use std::collections::BTreeMap;
 
@@ -13,18 +13,18 @@ use crate::receive::Arrival;
 use crate::sctp::{Data, DataFlags};
 
 impl ReceiveBuffer {
-    /// Expects I-DATA from now on, and no DATA. `takes_datagrams`: datagrams still come as DATA.
+    /// Expects I-DATA instead of DATA from now on. `takes_datagrams`: datagrams still arrive as DATA.
     pub fn interleave(&mut self, takes_datagrams: bool) {
         self.messages = Some(Box::new(Messages::new(takes_datagrams)));
     }
 
-    /// Identifier of the next ordered message of a stream; none: messages are not interleaved.
+    /// Identifier of the next ordered message of a stream, `None` if messages are not interleaved.
     pub(crate) fn next_message_on(&self, stream: u16) -> Option<Serial32> {
         self.messages.as_ref().map(|messages| messages.next_of(stream))
     }
 
-    /// As [`Self::on_data`] if messages are interleaved or the chunk is I-DATA. Not inlined: associations without
-    /// interleaving do not pay for it.
+    /// Handles [`Self::on_data`] if messages are interleaved or the chunk is I-DATA. Not inlined, so that
+    /// associations without interleaving do not pay for it.
     #[cold]
     pub(super) fn on_i_data(&mut self, now: Time, tsn: u64, data: Data) -> Arrival {
         if self.is_of_wrong_type(&data) {
@@ -102,7 +102,7 @@ impl ReceiveBuffer {
         }
     }
 
-    /// Delivers the complete messages of a stream whose turn it is now.
+    /// Delivers the complete messages of a stream that are next in order.
     fn deliver_next(&mut self, now: Time, way: Way) {
         let (stream, unordered) = way;
         while !unordered
@@ -143,8 +143,9 @@ impl ReceiveBuffer {
         self.ready.push(Message { stream, ppid, ssn, tsn, payload, part, unordered, charge });
     }
 
-    /// Delivers a part of each message that has its turn and whose beginning is here. Each message may be longer than the
-    /// buffer, and may wait for room that only the parts of others can make.
+    /// Delivers a part of each message that is next in order and whose beginning has arrived. Each
+    /// message may be longer than the buffer, and may wait for room that only partial delivery of the
+    /// others can make.
     #[cold]
     pub(super) fn begin_parts(&mut self, now: Time) {
         while let Some((way, delivery)) = self.messages.as_mut().and_then(|all| all.take_offer()) {
@@ -155,8 +156,8 @@ impl ReceiveBuffer {
         self.stats.held_changed(now, self.held_bytes);
     }
 
-    /// Counts all TSNs up to `tsn` as received and moves past the skipped messages: per stream and order, the last
-    /// abandoned one (RFC 8260, 2.3.1). Returns whether the cumulative TSN moved.
+    /// Counts all TSNs up to `tsn` as received and skips the abandoned messages: up to the last one per
+    /// stream and order (RFC 8260, 2.3.1). Returns whether the cumulative TSN moved.
     #[cold]
     pub fn skip_messages(
         &mut self,

@@ -1,10 +1,11 @@
-//! Interleaved messages (RFC 8260, 2.2.3): which fragments of each have arrived, and which may be delivered.
+//! Interleaved messages (RFC 8260, 2.2.3): their fragments that have arrived, and the parts that may be
+//! delivered.
 //!
 //! ```text
 //!   (stream, order, message identifier) --> fragment sequence number --> TSN --> the chunk, in `Slots`
 //! ```
 //!
-//! Memory is proportional to the fragments that wait, whatever numbers the peer chooses.
+//! Memory is proportional to the waiting fragments, whichever numbers the peer chooses.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,26 +16,26 @@ use crate::sctp::{Data, DataFlags};
 
 /// Bookkeeping of a message, bytes: entries of trees whose nodes are at least half full.
 const MESSAGE_COST: u64 = 2 * size_of::<(Key, Assembly)>() as u64 + 64;
-/// Bookkeeping of a message that consists of fragments beside that, bytes: a tree of its own, and an entry of `heads`.
+/// Additional bookkeeping of a fragmented message, bytes: its own tree, and an entry of `heads`.
 const TREE_COST: u64 = 192;
 /// Bookkeeping of each fragment, bytes.
 const FRAGMENT_COST: u64 = 48;
-/// Most bookkeeping of a chunk, bytes: it is the only fragment of its message.
+/// Maximum bookkeeping of a chunk, bytes: it is the only fragment of its message.
 pub(super) const CHUNK_COST: u64 = MESSAGE_COST + TREE_COST + FRAGMENT_COST;
-/// Bookkeeping of a stream of whose unordered messages some were skipped or delivered in part, and of a way with a part to
-/// deliver, bytes.
+/// Bookkeeping of a stream with unordered messages that were skipped or delivered in part, and of a way
+/// with a part to deliver, bytes.
 const WAY_COST: u64 = 32;
 
-/// A stream, and whether its unordered messages are meant.
+/// A *way*: a stream, and whether its unordered messages are meant.
 pub(super) type Way = (u16, bool);
 
-/// A message: the way that it is sent, and its identifier.
+/// A message: its way, and its identifier.
 pub(super) type Key = (Way, u32);
 
-/// What has arrived of a message.
+/// The received part of a message.
 #[derive(Clone, Debug, Default)]
 struct Assembly {
-    /// The TSN of a message in one chunk; 0: it consists of fragments.
+    /// The TSN of a message in one chunk, or 0 if it consists of fragments.
     whole: u64,
     /// The TSN of each fragment.
     fragments: BTreeMap<u32, u64>,
@@ -47,7 +48,7 @@ struct Assembly {
 }
 
 impl Assembly {
-    /// Whether all fragments that have not been delivered are here.
+    /// Whether all undelivered fragments have arrived.
     fn is_complete(&self) -> bool {
         let count = self.fragments.len() as u64;
         self.whole > 0 || self.end.is_some_and(|end| count == u64::from(end - self.delivered) + 1)
@@ -58,12 +59,12 @@ impl Assembly {
         self.whole == 0 && self.fragments.is_empty() && self.delivered == 0
     }
 
-    /// Whether the next fragment to be delivered is here.
+    /// Whether the next fragment to be delivered has arrived.
     fn has_next(&self) -> bool {
         self.fragments.contains_key(&self.delivered)
     }
 
-    /// Whether a fragment contradicts those that are here.
+    /// Whether a fragment contradicts those that have arrived.
     fn contradicts(&self, fragment: u32, ends: bool) -> bool {
         let beyond = match self.end {
             Some(end) => ends || fragment > end,
@@ -76,14 +77,14 @@ impl Assembly {
     }
 }
 
-/// What an arriving chunk is.
+/// Classification of an arriving chunk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Fit {
     /// A new part of a message.
     Fresh,
     /// A part of a message that the sender has abandoned.
     Late,
-    /// It contradicts what has arrived.
+    /// It contradicts received data.
     Violation,
 }
 
@@ -92,7 +93,7 @@ pub(super) enum Fit {
 pub(super) struct Delivery {
     /// The TSNs of its fragments, in the order of the message.
     pub tsns: Vec<u64>,
-    /// Payload protocol identifier; none: that of the first fragment.
+    /// Payload protocol identifier. `None`: that of the first fragment.
     pub ppid: Option<u32>,
     /// Whether it is the beginning of the message, and its end.
     pub begins: bool,
@@ -102,21 +103,21 @@ pub(super) struct Delivery {
 /// The interleaved messages of an association.
 #[derive(Clone, Debug)]
 pub(super) struct Messages {
-    /// Whether datagrams come as DATA.
+    /// Whether datagrams arrive as DATA.
     pub takes_datagrams: bool,
-    /// Identifier of the next ordered message of each stream; 0 beyond the end.
+    /// Identifier of the next ordered message of each stream, 0 beyond the end.
     next: Vec<Serial32>,
     waiting: BTreeMap<Key, Assembly>,
     /// Number of fragments of all waiting messages, and of messages with fragments.
     fragments: u64,
     trees: u64,
-    /// Unordered messages whose first fragment is here and of which nothing has been delivered.
+    /// Unordered messages whose first fragment has arrived and that have not been delivered even in part.
     heads: BTreeSet<(u16, u32)>,
-    /// Unordered messages of which a part has been delivered, one of each stream at most.
+    /// Unordered messages that have been delivered in part, at most one per stream.
     begun: BTreeMap<u16, u32>,
-    /// The ways on which a message that is not complete can be delivered in part.
+    /// The ways that have an incomplete message to deliver in part.
     offers: BTreeSet<Way>,
-    /// Whether the sender has abandoned any ordered message, so that parts of it may come late.
+    /// Whether the sender has abandoned any ordered message, so that parts of it may arrive late.
     skipped: bool,
     /// The last abandoned unordered message of each stream.
     skipped_unordered: BTreeMap<u16, Serial32>,
@@ -147,7 +148,7 @@ impl Messages {
         }
     }
 
-    /// Upper bound of the memory beside the chunks, bytes.
+    /// Upper bound of the memory in addition to the chunks, bytes.
     pub fn cost(&self) -> u64 {
         let ways = self.skipped_unordered.len() + self.begun.len() + self.offers.len();
         self.waiting.len() as u64 * MESSAGE_COST
@@ -169,17 +170,17 @@ impl Messages {
         self.next[at] = next;
     }
 
-    /// Whether messages of this kind are delivered without waiting for others: it is unordered, or the next one.
+    /// Whether this message is delivered without waiting for others: it is unordered, or the next one.
     fn has_turn(&self, ((stream, unordered), message): Key) -> bool {
         unordered || Serial32(message) == self.next_of(stream)
     }
 
-    /// Whether a whole message can be delivered on arrival.
+    /// Whether a complete message can be delivered on arrival.
     pub fn passes(&self, data: &Data) -> bool {
         data.flags.has(DataFlags::WHOLE) && self.has_turn(key_of(data))
     }
 
-    /// What an arriving chunk is.
+    /// Classifies an arriving chunk.
     pub fn fit(&self, data: &Data) -> Fit {
         let (way, message) = key_of(data);
         let fragment = data.fragment();
@@ -204,7 +205,7 @@ impl Messages {
         }
     }
 
-    /// Records the delivery of a whole message that did not wait.
+    /// Records the delivery of a complete message that did not wait.
     pub fn pass(&mut self, (stream, unordered): Way) {
         if !unordered {
             let next = self.next_of(stream).plus(1);
@@ -213,7 +214,7 @@ impl Messages {
         }
     }
 
-    /// Adds a fragment that fits, or a whole message that waits for its turn.
+    /// Adds a fragment that fits, or a complete message that waits for its turn.
     pub fn keep(&mut self, data: &Data, tsn: u64) {
         let (key, fragment) = (key_of(data), data.fragment());
         let assembly = self.waiting.entry(key).or_default();
@@ -257,7 +258,7 @@ impl Messages {
         self.update_offer(key.0);
     }
 
-    /// The message that a part can be delivered of on this way.
+    /// The message on this way that can be delivered in part.
     fn candidate(&self, way: Way) -> Option<u32> {
         let (stream, unordered) = way;
         if !unordered {
@@ -278,8 +279,8 @@ impl Messages {
         }
     }
 
-    /// Takes the message to which `data` belongs if it has its turn and is complete, or the part that follows one that
-    /// has been delivered.
+    /// Takes the message of `data` if it is next in order and complete, or the part that follows a
+    /// delivered part.
     pub fn take_completed(&mut self, data: &Data) -> Option<Delivery> {
         let key = key_of(data);
         let assembly = self.waiting.get(&key).filter(|_| self.has_turn(key))?;
@@ -294,7 +295,7 @@ impl Messages {
         complete.then(|| self.take(key))?
     }
 
-    /// Takes a part of a message that is not complete, if there is one.
+    /// Takes a part of an incomplete message, if there is one.
     pub fn take_offer(&mut self) -> Option<(Way, Delivery)> {
         let way = self.offers.pop_first()?;
         let message = self.candidate(way)?;
@@ -305,7 +306,7 @@ impl Messages {
         self.take((way, message)).map(|delivery| (way, delivery))
     }
 
-    /// Takes the fragments of a message that follow those delivered.
+    /// Takes the fragments of a message that follow the delivered ones.
     fn take(&mut self, key: Key) -> Option<Delivery> {
         let assembly = self.waiting.get_mut(&key)?;
         if assembly.whole > 0 {
@@ -330,7 +331,7 @@ impl Messages {
         Some(Delivery { tsns, ppid, begins: from == 0, ends })
     }
 
-    /// Keeps the payload protocol identifier of a message whose first part has been delivered.
+    /// Stores the payload protocol identifier of a message whose first part has been delivered.
     pub fn note_ppid(&mut self, data: &Data, ppid: u32) {
         if let Some(assembly) = self.waiting.get_mut(&key_of(data)) {
             assembly.ppid = ppid;
@@ -353,8 +354,8 @@ impl Messages {
         self.update_offer(key.0);
     }
 
-    /// Moves past all messages of a way up to `last` (RFC 8260, 2.3.1). Returns, in their order, what is to be delivered
-    /// of them and the TSNs of fragments to be dropped.
+    /// Skips all messages of a way up to `last` (RFC 8260, 2.3.1). Returns the parts of them to deliver
+    /// and the TSNs of fragments to drop, in order.
     pub fn skip(&mut self, way: Way, last: Serial32) -> Vec<Passed> {
         let (stream, unordered) = way;
         let next = self.next_of(stream);
@@ -381,7 +382,8 @@ impl Messages {
         passed
     }
 
-    /// Starts a stream over: its next messages are the first ones. Returns what [`Self::skip`] returns for those that wait.
+    /// Starts a stream over: its next messages are the first ones. Returns the result of [`Self::skip`]
+    /// for the waiting ones.
     pub fn restart(&mut self, stream: u16) -> Vec<(Way, Passed)> {
         let mut passed = Vec::new();
         for way in [(stream, false), (stream, true)] {
@@ -400,14 +402,14 @@ impl Messages {
         passed
     }
 
-    /// The streams on which messages wait.
+    /// The streams with waiting messages.
     pub fn waiting_streams(&self) -> Vec<StreamId> {
         let mut streams: Vec<_> = self.waiting.keys().map(|((stream, _), _)| *stream).collect();
         streams.dedup();
         streams.into_iter().map(StreamId).collect()
     }
 
-    /// Starts all streams over on which no message waits.
+    /// Starts over all streams without waiting messages.
     pub fn restart_idle(&mut self) {
         self.next.clear();
         self.skipped_unordered.clear();
@@ -426,7 +428,7 @@ impl Messages {
     }
 }
 
-/// What becomes of a message that is skipped.
+/// The result for a skipped message.
 #[derive(Clone, Debug)]
 pub(super) enum Passed {
     /// It is complete and delivered.

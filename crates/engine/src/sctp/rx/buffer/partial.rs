@@ -21,7 +21,7 @@ impl PartialDelivery {
         !self.unordered && self.stream == stream
     }
 
-    /// Whether a fragment belongs to this message.
+    /// Whether a fragment continues this message.
     pub(super) fn goes_on_with(&self, data: &Data) -> bool {
         data.stream == self.stream
             && data.flags.has(DataFlags::UNORDERED) == self.unordered
@@ -30,8 +30,8 @@ impl PartialDelivery {
 }
 
 impl ReceiveBuffer {
-    /// Delivers the beginning of the first message if nothing else can make room: the buffer accepts no
-    /// further chunk, and the user has no message to read.
+    /// Delivers the beginning of the first message if there is no other way to make room: the buffer
+    /// accepts no further chunk, and the user has no message to read.
     #[inline]
     pub fn offer_part(&mut self, now: Time) {
         if self.fragmented && self.held_bytes > 0 && self.ready.is_empty() {
@@ -77,8 +77,8 @@ impl ReceiveBuffer {
         }
     }
 
-    /// Ends the partially delivered message with an empty part if the sender has abandoned its rest, which begins at
-    /// the base (RFC 3758, 3.6).
+    /// Ends the partially delivered message with an empty part if the sender has abandoned its rest,
+    /// which starts at the base (RFC 3758, 3.6).
     pub(super) fn cut_part_off(&mut self, skipped_to: u64) {
         let base = self.slots.base();
         let Some(begun) = self.begun.take_if(|_| base <= skipped_to) else { return };

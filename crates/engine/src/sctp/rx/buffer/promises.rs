@@ -7,13 +7,14 @@
 //!             never dropped        may be dropped
 //! ```
 //!
-//! Delivered chunks are non-renegable wherever they are: nothing of them is left to drop. Chunks that wait are promised
-//! up to one TSN, which only rises.
+//! Delivered chunks are always non-renegable, because they can no longer be dropped. Waiting chunks are
+//! promised up to one TSN, which only increases.
 //!
-//! A promise must not keep the buffer from accepting the chunks that the promised ones wait for. So the TSN rises only as
-//! far as the free room suffices for all that is missing up to it, at the size of the largest chunk so far. A sender that
-//! obeys the span rule leaves this room, so that all its chunks can be promised. If a chunk is larger than all before, and
-//! is the next one in sequence, it is accepted beyond the size of the buffer, but no second one.
+//! A promise must not keep the buffer from accepting the chunks that the promised ones wait for. So the
+//! TSN increases only as far as the free room suffices for everything missing up to it, at the size of
+//! the largest chunk so far. A sender that obeys the span rule leaves this room, so that all its chunks
+//! can be promised. If a chunk is larger than all previous ones and is the next in sequence, it is
+//! accepted beyond the size of the buffer, but only once.
 
 use ropewalk_base::Serial32;
 
@@ -22,8 +23,8 @@ use super::{ReceiveBuffer, charge};
 use crate::meter;
 use crate::sctp::gaps::{GapList, Word, distances, size, word};
 
-/// Most TSNs beyond the promised ones that are looked at for one report. Those beyond count as renegable, which the
-/// next reports correct.
+/// Maximum number of TSNs beyond the promised ones that are examined for one report. TSNs beyond them
+/// count as renegable until a later report.
 const LOOKED_AT: u64 = 512;
 
 /// The two lists of a report being built.
@@ -47,8 +48,8 @@ impl Report {
 }
 
 impl ReceiveBuffer {
-    /// The renegable and the non-renegable gap ack blocks of a report, at most `most` in all. Chunks in the latter are not
-    /// dropped from now on.
+    /// At most `most` renegable and non-renegable gap ack blocks of a report. Chunks in the latter are
+    /// not dropped from now on.
     pub fn report(&mut self, most: usize) -> [GapList; 2] {
         let last = self.gaps.last().unwrap_or(0);
         (self.promised, self.promises) = (Serial32::wrap(self.promisable()), true);
@@ -68,13 +69,14 @@ impl ReceiveBuffer {
         [GapList { words: report.gaps }, GapList { words: report.kept }]
     }
 
-    /// Most blocks of the next report, if a packet has room for all of them.
+    /// Maximum number of blocks in the next report, if a packet has room for all of them.
     pub fn most_blocks(&self) -> usize {
         let split = self.gaps.last().is_some_and(|last| self.promisable() < last);
         self.gaps.words().len() + if split { LOOKED_AT as usize } else { 0 }
     }
 
-    /// The TSN up to which the chunks that wait can be promised: all that is missing before it has room.
+    /// The TSN up to which waiting chunks can be promised: there is room for everything missing before
+    /// it.
     fn promisable(&self) -> u64 {
         let room = (self.free() + self.ready.bytes()) / u64::from(self.largest.max(1));
         let (cumulative, mut received) = (self.cumulative(), 0);
@@ -91,8 +93,8 @@ impl ReceiveBuffer {
         promised
     }
 
-    /// The highest TSN up to which waiting chunks are not dropped any more; 0: none. It is updated with each report, so that
-    /// it is never far behind the cumulative TSN.
+    /// The highest TSN up to which waiting chunks are no longer dropped, or 0. It is updated with each
+    /// report, so that it is never far behind the cumulative TSN.
     pub(super) fn promised(&self) -> u64 {
         if self.promises { self.promised.unwrap_near(self.cumulative()) } else { 0 }
     }
@@ -118,7 +120,8 @@ impl ReceiveBuffer {
         matches!(self.slots.at(tsn, &self.gaps), Place::Held(_))
     }
 
-    /// Whether chunks that wait may not be dropped, and the buffer has not been exceeded for that reason yet.
+    /// Whether waiting chunks must not be dropped, and the buffer has not been exceeded for that reason
+    /// yet.
     pub(super) fn is_bound(&self) -> bool {
         self.promised() > self.cumulative()
             && self.chunk_bytes() <= self.capacity

@@ -7,13 +7,13 @@ use ropewalk_base::{Serial16, Serial32, StreamId};
 use crate::payload::Payload;
 use crate::sctp::{Data, DataFlags};
 
-/// Which part of a message a [`Message`] contains. Between two parts of a message, only whole messages may
-/// come: at most one message is delivered in parts at a time. With interleaving
-/// ([`Config::interleaving`](crate::sctp::Config::interleaving)), one ordered and one unordered message of each stream
-/// may be, and parts belong together if stream and order are the same.
+/// The part of a message that a [`Message`] contains. At most one message is delivered in parts at a
+/// time, and only complete messages may be delivered between its parts. With interleaving
+/// ([`Config::interleaving`](crate::sctp::Config::interleaving)), one ordered and one unordered message
+/// of each stream may be delivered in parts, and parts with the same stream and order belong together.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Part {
-    /// The whole message.
+    /// The complete message.
     Whole,
     /// The beginning of a message that is longer than the receive buffer (RFC 9260, 6.9).
     First,
@@ -32,7 +32,7 @@ pub struct Message {
     pub ppid: u32,
     /// Stream sequence number that the sender gave the message; with interleaving, the lower half of its message identifier.
     pub ssn: Serial16,
-    /// TSN of the first chunk of this part; of an empty last part, one that the sender has skipped.
+    /// TSN of the first chunk of this part. For an empty last part, a TSN that the sender has skipped.
     pub tsn: Serial32,
     /// User data.
     pub payload: Payload,
@@ -121,7 +121,7 @@ impl Ready {
         Some(message)
     }
 
-    /// As [`Self::pop`], but returns only the length of the data, bytes.
+    /// Like [`Self::pop`], but returns only the length of the data, bytes.
     #[inline]
     pub fn skip(&mut self) -> Option<u32> {
         let message = self.messages.front()?;

@@ -6,13 +6,13 @@ use super::{Part, ReceiveBuffer};
 use crate::sctp::extensions::stream_reconfiguration::Streams;
 
 impl ReceiveBuffer {
-    /// Starts these streams over: the next message of each is the first one. All TSNs that carried earlier messages have
-    /// arrived. Complete messages that still wait are delivered.
+    /// Starts these streams over: the next message of each is the first one. All TSNs of earlier messages
+    /// have arrived. Complete messages that still wait are delivered.
     #[cold]
     pub fn restart_streams(&mut self, now: Time, streams: &Streams) {
         match streams {
             Streams::Listed(each) => each.iter().for_each(|one| self.restart_stream(now, *one)),
-            // The work is proportional to what waits, and not to the number of streams.
+            // The work is proportional to the waiting messages, not to the number of streams.
             Streams::All => {
                 let interleaved = self.messages.iter().flat_map(|all| all.waiting_streams());
                 let waiting: Vec<StreamId> =
@@ -40,8 +40,8 @@ impl ReceiveBuffer {
         }
     }
 
-    /// Expects `first` (unwrapped) as the next TSN, and the first message of every stream (RFC 6525, 5.2.4 G4, G5).
-    /// Complete messages that wait are delivered, and others dropped.
+    /// Expects `first` (unwrapped) as the next TSN, and the first message of every stream (RFC 6525,
+    /// 5.2.4 G4, G5). Complete waiting messages are delivered, and others dropped.
     #[cold]
     pub fn restart_tsns(&mut self, now: Time, first: u64) {
         self.cut_part_off(u64::MAX);

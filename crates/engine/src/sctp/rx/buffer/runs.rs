@@ -21,7 +21,8 @@ fn may_follow(before: &Data, next: &Data) -> bool {
 }
 
 impl ReceiveBuffer {
-    /// Whether a chunk is consistent with its direct neighbours. Whole messages always are with each other.
+    /// Whether a chunk is consistent with its direct neighbours. Complete messages always are consistent
+    /// with each other.
     #[inline(always)]
     pub(super) fn fits(&self, tsn: u64, data: &Data) -> bool {
         !self.fragmented || self.fits_before(tsn, data) && self.fits_after(tsn, data)
@@ -64,7 +65,7 @@ impl ReceiveBuffer {
         (first, last)
     }
 
-    /// Whether the run from `first` to `last` is a whole message.
+    /// Whether the run from `first` to `last` is a complete message.
     pub(super) fn is_complete(&self, first: u64, last: u64) -> bool {
         self.slots.held(first).is_some_and(|d| d.flags.has(DataFlags::BEGIN))
             && self.slots.held(last).is_some_and(|d| d.flags.has(DataFlags::END))

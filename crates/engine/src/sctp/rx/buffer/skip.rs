@@ -1,4 +1,5 @@
-//! TSNs that the sender has abandoned (RFC 3758, 3.6): they count as received, and nothing waits for them.
+//! TSNs that the sender has abandoned (RFC 3758, 3.6): they count as received, and later data no longer
+//! waits for them.
 
 use ropewalk_base::{Serial16, StreamId, Time};
 
@@ -7,8 +8,8 @@ use crate::meter;
 use crate::sctp::DataFlags;
 
 impl ReceiveBuffer {
-    /// Counts all TSNs up to `tsn` as received, and delivers what waits for them. `streams`: per stream, the SSN of
-    /// the last abandoned message. Returns whether the cumulative TSN moved.
+    /// Counts all TSNs up to `tsn` as received, and delivers messages that waited for them. `streams`:
+    /// per stream, the SSN of the last abandoned message. Returns whether the cumulative TSN moved.
     #[cold]
     pub fn skip_to(&mut self, now: Time, tsn: u64, streams: &[(StreamId, Serial16)]) -> bool {
         if tsn <= self.cumulative() || tsn - self.cumulative() > super::REACH {
@@ -29,8 +30,9 @@ impl ReceiveBuffer {
         true
     }
 
-    /// Drops the fragments of messages of which a TSN up to the cumulative one is missing. `before`: the cumulative TSN
-    /// before it moved. The message that ends there may have gone on behind it; those before that one are complete.
+    /// Drops the fragments of messages that miss a TSN up to the cumulative one. `before`: the cumulative
+    /// TSN before it moved. The message that ends at `before` may continue after it; earlier messages are
+    /// complete.
     fn discard_incomplete(&mut self, before: u64) {
         if !self.fragmented {
             return;
@@ -62,8 +64,8 @@ impl ReceiveBuffer {
         }
     }
 
-    /// Drops fragments that follow skipped ones and do not begin a message: their message was abandoned. Returns
-    /// whether they were such.
+    /// Drops fragments that follow skipped ones and do not begin a message: their message was abandoned.
+    /// Returns whether they were dropped.
     #[cold]
     pub(super) fn drop_orphans(&mut self, first: u64, last: u64) -> bool {
         let begins = self.slots.held(first).is_none_or(|d| d.flags.has(DataFlags::BEGIN));
@@ -74,7 +76,7 @@ impl ReceiveBuffer {
         !begins
     }
 
-    /// Delivers the messages of a stream up to `ssn` that are complete, and goes on after them.
+    /// Delivers the complete messages of a stream up to `ssn`, and continues after it.
     fn skip_ssns(&mut self, now: Time, stream: StreamId, ssn: Serial16) {
         for tsns in self.streams.skip(stream, ssn) {
             self.release_message(now, *tsns.start(), *tsns.end(), Part::Whole);

@@ -1,4 +1,4 @@
-//! Chunks that wait in the receive buffer, by TSN.
+//! Chunks in the receive buffer that wait for earlier ones, by TSN.
 //!
 //! ```text
 //!   base                    base + near.len()
@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Slots are indexed by TSN. They exist only while nearly every second one is used, so that memory is
-//! proportional to the chunks held, whatever TSNs the peer chooses.
+//! proportional to the chunks held, whichever TSNs the peer chooses.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -35,7 +35,7 @@ enum Slot {
     Released,
 }
 
-/// State of a TSN from `base` on.
+/// State of a TSN at or after `base`.
 pub(super) enum Place<'a> {
     /// Not received.
     Missing,
@@ -45,9 +45,9 @@ pub(super) enum Place<'a> {
     Released,
 }
 
-/// Slots that may exist however few chunks are held.
+/// Number of slots that may exist regardless of the chunks held.
 const SPARE_SLOTS: usize = 128;
-/// Empty slots that may exceed the limit, so that they are removed in batches.
+/// Number of empty slots that may exceed the limit, so that they are removed in batches.
 const BATCH: usize = 16;
 /// Bookkeeping of a slot, bytes. A deque may have twice the capacity that it uses.
 const SLOT_COST: u64 = 2 * size_of::<Slot>() as u64;
@@ -148,12 +148,12 @@ impl Slots {
         }
     }
 
-    /// The chunk `tsn`, if it waits.
+    /// The chunk `tsn`, if it is held.
     pub fn held(&self, tsn: u64) -> Option<&Data> {
         self.get(tsn).map(|held| &held.data)
     }
 
-    /// The other end of the run of which `tsn` is an end.
+    /// The other end of the run that starts or ends at `tsn`.
     pub fn other_end(&self, tsn: u64) -> Option<u64> {
         self.get(tsn).map(|held| held.run)
     }
@@ -198,7 +198,7 @@ impl Slots {
         }
     }
 
-    /// Makes slots up to `at` if the limit allows it.
+    /// Creates slots up to `at` if the limit allows it.
     #[inline]
     fn make_slots(&mut self, at: usize, gaps: &Gaps) -> bool {
         if at >= 2 * self.held_count() + SPARE_SLOTS && !meter::has(Defect::DenseTsns) {
@@ -215,7 +215,7 @@ impl Slots {
         true
     }
 
-    /// Makes slots up to `at` and moves chunks from the map into them.
+    /// Creates slots up to `at` and moves chunks from the map into them.
     #[cold]
     fn take_from_far(&mut self, at: usize, gaps: &Gaps) {
         while self.near.len() <= at {
@@ -233,7 +233,7 @@ impl Slots {
         }
     }
 
-    /// The TSNs of the chunks that wait from `from` to `tsn`, in ascending order.
+    /// The TSNs of the held chunks from `from` to `tsn`, in ascending order.
     pub fn held_within(&self, from: u64, tsn: u64) -> Vec<u64> {
         let from = from.max(self.base);
         let slots = self.near.iter().skip((from - self.base) as usize).zip(from..=tsn);
@@ -244,7 +244,7 @@ impl Slots {
         near.chain(far.map(|(at, _)| *at)).collect()
     }
 
-    /// The highest TSN of the chunks that wait from `from` to before `end`.
+    /// The highest TSN of the held chunks from `from` to before `end`.
     pub fn last_held_within(&self, from: u64, end: u64) -> Option<u64> {
         if from >= end {
             return None;
@@ -259,7 +259,7 @@ impl Slots {
             .find(|tsn| matches!(self.near[self.index(*tsn)], Slot::Held(_)))
     }
 
-    /// Marks all missing TSNs from `from` to `tsn`, which are received now, as released.
+    /// Marks all missing TSNs from `from` to `tsn` as released, because they count as received now.
     pub fn skip_to(&mut self, from: u64, tsn: u64) {
         let from = from.max(self.base);
         let slots = self.near.iter_mut().skip((from - self.base) as usize);
@@ -290,7 +290,8 @@ impl Slots {
         }
     }
 
-    /// The chunk, if it waits in a slot, to be delivered in place. Call [`Self::drop_handed_over`] next.
+    /// The chunk, if it is held in a slot, to be delivered in place. Call [`Self::drop_handed_over`]
+    /// next.
     #[inline(always)]
     pub fn near_mut(&mut self, tsn: u64) -> Option<&mut Held> {
         let at = self.index(tsn);
@@ -342,21 +343,21 @@ impl Slots {
         }
     }
 
-    /// With no slots, moves the base to the first chunk of the map, or past `cumulative`.
+    /// Without slots, moves the base to the first chunk of the map, or past `cumulative`.
     #[cold]
     fn skip_to_far(&mut self, cumulative: u64) {
         let first = self.far.first_key_value().map_or(u64::MAX, |(tsn, _)| *tsn);
         self.base = first.min(cumulative + 1);
     }
 
-    /// Removes the slots behind the last chunk that waits in one.
+    /// Removes the slots after the last held chunk.
     pub fn trim(&mut self) {
         while self.near.back().is_some_and(|slot| !matches!(slot, Slot::Held(_))) {
             self.drop_last_slot();
         }
     }
 
-    /// Removes the last slot. A chunk in it waits in the map.
+    /// Removes the last slot. A chunk in it moves to the map.
     fn drop_last_slot(&mut self) {
         let Some(slot) = self.near.pop_back() else { return };
         let tsn = self.base + self.near.len() as u64;
@@ -371,7 +372,7 @@ impl Slots {
         meter::count(1);
     }
 
-    /// Removes slots at the end until the limit holds again.
+    /// Removes slots at the end until the limit is met again.
     #[cold]
     fn thin_out(&mut self) {
         if meter::has(Defect::DenseTsns) {

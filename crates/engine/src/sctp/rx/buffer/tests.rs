@@ -62,7 +62,7 @@ fn messages_have_the_numbers_of_their_first_chunks() {
     buffer.on_data(Time::ZERO, 3, piece(3, 3, 1, DataFlags::END));
     let numbers = |m: Message| (m.ssn.0, m.tsn.0);
     let read: Vec<_> = std::iter::from_fn(|| buffer.read()).map(numbers).collect();
-    // The unordered one did not wait for those before it.
+    // The unordered message did not wait for earlier ones.
     assert_eq!(read, [(0, 1), (9, 5), (1, 2), (2, 4)]);
 }
 
@@ -77,7 +77,7 @@ fn a_full_buffer_gives_up_its_highest_chunk_for_the_hole_before_it() {
     assert_eq!(buffer.cumulative(), 3);
 }
 
-/// Every chunk that waits makes room for an earlier one, whatever was delivered beyond it.
+/// Every waiting chunk makes room for an earlier one, regardless of deliveries beyond it.
 #[test]
 fn a_full_buffer_gives_up_its_highest_chunk_though_later_ones_were_delivered() {
     for case in 0..300 {

@@ -1,4 +1,4 @@
-//! What a stream scheduler and interleaving change in the queue.
+//! The parts of the queue for a stream scheduler and interleaving.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use crate::sctp::tx::stream_order::StreamOrder;
 #[derive(Clone, Debug)]
 pub(super) struct Scheduling {
     pub order: StreamOrder,
-    /// None: messages are sent as DATA, and not interleaved.
+    /// `None`: messages are sent as DATA, without interleaving.
     ids: Option<MessageIds>,
     /// Number of messages of each watched stream whose last chunk has not been cut.
     watched: BTreeMap<u16, u64>,
@@ -30,7 +30,7 @@ impl Scheduling {
         Self { order, ids: None, watched: BTreeMap::new(), held: Held::default() }
     }
 
-    /// Whether nothing distinguishes the queue from one without scheduling.
+    /// Whether the queue is equivalent to one without scheduling.
     fn is_plain(&self) -> bool {
         let first_come = self.order.scheduler() == StreamScheduler::FirstCome;
         let plain = first_come && self.order.values().next().is_none();
@@ -43,8 +43,8 @@ impl SendQueue {
         self.scheduling.get_or_insert_with(|| Box::new(Scheduling::new()))
     }
 
-    /// Sends messages as I-DATA or as DATA from now on, before anything has been sent. `plain_datagrams`: datagrams are
-    /// always sent as DATA.
+    /// Sends messages as I-DATA or as DATA from now on. Called before anything has been sent.
+    /// `plain_datagrams`: datagrams are always sent as DATA.
     pub fn interleave(&mut self, interleaved: bool, plain_datagrams: bool) {
         if interleaved || self.is_interleaved() {
             let ids = interleaved.then(|| MessageIds::new(plain_datagrams));
@@ -63,7 +63,7 @@ impl SendQueue {
         scheduling.map_or(StreamScheduler::FirstCome, |scheduling| scheduling.order.scheduler())
     }
 
-    /// Changes the stream scheduler. Priorities and weights stay.
+    /// Changes the stream scheduler. Priorities and weights are kept.
     pub fn set_stream_scheduler(&mut self, scheduler: StreamScheduler) {
         if scheduler == self.stream_scheduler() {
             return;
@@ -89,8 +89,8 @@ impl SendQueue {
         scheduling.map_or_else(Vec::new, |scheduling| scheduling.order.values().collect())
     }
 
-    /// User data of a stream that was not cut into chunks yet, bytes. Constant time with a stream scheduler; otherwise the
-    /// queue is searched.
+    /// User data of a stream that has not been cut into chunks yet, bytes. Constant time with a stream
+    /// scheduler; otherwise the queue is searched.
     pub fn bytes_of(&self, stream: StreamId) -> u64 {
         let front = self.messages.iter().filter(|message| message.stream == stream);
         let lane =
@@ -103,12 +103,12 @@ impl SendQueue {
         self.scheduling.iter().flat_map(|scheduling| scheduling.order.messages())
     }
 
-    /// Whether messages wait in lanes.
+    /// Whether there are messages in lanes.
     pub(super) fn has_lanes(&self) -> bool {
         self.stream_scheduler() != StreamScheduler::FirstCome
     }
 
-    /// Takes all messages, that of which a part has been cut first.
+    /// Takes all messages, the partially fragmented one first.
     pub(super) fn take_all(&mut self) -> Vec<Waiting> {
         let mut all: Vec<Waiting> = std::mem::take(&mut self.messages).into();
         if let Some(scheduling) = &mut self.scheduling {
@@ -131,7 +131,7 @@ impl SendQueue {
         }
     }
 
-    /// Puts a message behind the one in front, which is of the same stream.
+    /// Puts a message after the one in front, which is of the same stream.
     pub(super) fn put_second(&mut self, message: Waiting) {
         match &mut self.scheduling {
             Some(scheduling) if scheduling.order.scheduler() != StreamScheduler::FirstCome => {
@@ -174,19 +174,19 @@ impl SendQueue {
         }
     }
 
-    /// Messages that wait for a reset of their streams; none if no stream is held.
+    /// Messages that wait for a reset of their streams, `None` if no stream is held.
     #[inline]
     pub fn held(&self) -> Option<&Held> {
         self.scheduling.as_ref().map(|scheduling| &scheduling.held)
     }
 
-    /// As [`Self::held`], to be changed.
+    /// Like [`Self::held`], mutable.
     pub fn held_mut(&mut self) -> &mut Held {
         &mut self.scheduling_mut().held
     }
 
-    /// Whether a reset of streams waits for the acknowledgement of data, the last of which has been cut. RFC 7053: a sender
-    /// that cannot go on without a SACK asks for it at once.
+    /// Whether a reset of streams waits for the acknowledgement of data that has been cut into chunks
+    /// completely. RFC 7053: a sender that cannot continue without a SACK requests it immediately.
     #[inline]
     pub fn is_drained_for_reset(&self) -> bool {
         self.messages.is_empty() && self.held().is_some_and(|held| !held.is_idle())
@@ -216,7 +216,8 @@ impl SendQueue {
         }
     }
 
-    /// Number of messages in the queue, runs of equal ones counted once: the work of [`Self::watch`].
+    /// Number of messages in the queue, with runs of equal ones counted once: the work of
+    /// [`Self::watch`].
     pub fn entries(&self) -> usize {
         let order = self.scheduling.as_ref().map(|scheduling| &scheduling.order);
         self.messages.len() + order.map_or(0, StreamOrder::len)
@@ -245,8 +246,8 @@ impl SendQueue {
         }
     }
 
-    /// Numbers the messages of these streams from 0 on. None of theirs is queued. RFC 8260, 2.3.2, for message identifiers:
-    /// of ordered and of unordered messages.
+    /// Numbers the messages of these streams from 0. None of their messages is queued. RFC 8260, 2.3.2:
+    /// applies to the message identifiers of ordered and of unordered messages.
     #[cold]
     pub fn restart_streams(&mut self, streams: &Streams) {
         match streams {
@@ -267,7 +268,8 @@ impl SendQueue {
         self.next_ssn.resize(usize::from(count).max(self.next_ssn.len()), Serial16(0));
     }
 
-    /// Makes I-DATA of an unordered message in one chunk that was not in the queue, if messages are interleaved.
+    /// If messages are interleaved, turns an unordered message in one chunk that was not in the queue
+    /// into I-DATA.
     pub fn label_whole(&mut self, chunk: &mut Data) {
         if let Some(ids) = self.scheduling.as_mut().and_then(|scheduling| scheduling.ids.as_mut()) {
             ids.label_whole(chunk);
@@ -283,7 +285,7 @@ impl SendQueue {
         }
     }
 
-    /// Puts the first message of a stream in front. That of another stream returns to its lane.
+    /// Puts the first message of a stream in front. A message of another stream returns to its lane.
     fn bring_to_front(&mut self, stream: StreamId) {
         let Some(scheduling) = &mut self.scheduling else { return };
         if self.messages.front().is_some_and(|front| front.stream == stream) {
@@ -295,12 +297,12 @@ impl SendQueue {
         self.messages.extend(scheduling.order.take(stream));
     }
 
-    /// Whether a chunk may be sent on its own, although a message has been cut in part.
+    /// Whether a chunk may be sent separately, although a message has been cut in part.
     pub fn may_overtake(&self) -> bool {
         self.is_interleaved() || !self.is_within_message()
     }
 
-    /// Puts the message in front of whose fragments some have been cut, if it is one of this stream and order. Returns
+    /// Puts the partially fragmented message of this stream and order in front, if there is one. Returns
     /// whether it is in front.
     pub fn bring_rest_to_front(&mut self, stream: StreamId, unordered: bool) -> bool {
         let is_rest = |message: &Waiting| {
@@ -316,7 +318,7 @@ impl SendQueue {
         found
     }
 
-    /// Puts a message in front of which a part has been cut and whose lifetime is over. Returns whether there is one.
+    /// Puts a partially fragmented message whose lifetime is over in front. Returns whether there is one.
     pub fn bring_expired_rest_to_front(&mut self, now: Time) -> bool {
         let is_over = |message: &&Waiting| message.taken > 0 && message.expires <= now;
         if self.messages.front().as_ref().is_some_and(is_over) {
