@@ -205,7 +205,7 @@ fn make_private(_: &File) -> io::Result<()> {
 }
 
 impl Inner {
-    /// Writes to the capture file. None if there is none, or after an error.
+    /// Writes to the capture file. `None` if there is none, or after an error.
     fn pcapng<T>(
         &mut self,
         write: impl FnOnce(&mut pcapng::Writer<BufWriter<File>>) -> io::Result<T>,
@@ -213,7 +213,7 @@ impl Inner {
         self.pcapng.as_mut()?.write(write, pcapng::Writer::into_inner)
     }
 
-    /// Writes to the qlog. None if there is none, or after an error.
+    /// Writes to the qlog. `None` if there is none, or after an error.
     fn qlog<T>(
         &mut self,
         write: impl FnOnce(&mut qlog::Writer<BufWriter<File>>) -> io::Result<T>,

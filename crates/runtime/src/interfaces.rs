@@ -97,7 +97,7 @@ pub fn tun_devices() -> io::Result<Vec<String>> {
     Ok(tun)
 }
 
-/// The last address of a network, which reaches all of its hosts whether or not it is configured (RFC 919). None for
+/// The last address of a network, which reaches all of its hosts whether or not it is configured (RFC 919). `None` for
 /// networks of one or two addresses (RFC 3021).
 fn broadcast_of(ip: Ipv4Addr, prefix: u8) -> Option<Ipv4Addr> {
     let hosts = u32::MAX.checked_shr(u32::from(prefix)).filter(|hosts| *hosts > 1);

@@ -9,7 +9,7 @@ use crate::tunnel::Class;
 const BASE_RATE: f64 = 64_000.0;
 /// Copies in relation to all bytes.
 const SHARE: f64 = 0.1;
-/// Most copies that are saved up, bytes.
+/// Maximum number of copies that are saved up, bytes.
 const BURST: f64 = 16_000.0;
 
 /// Limits the copies of `auto` by a token bucket.

@@ -42,7 +42,7 @@ pub struct ReceiveCounters {
     pub gaps_given_up: u64,
     /// The longest wait.
     pub longest_hold: Duration,
-    /// Most bytes that have waited at one time.
+    /// Maximum number of bytes that have waited at one time.
     pub held_bytes_max: u64,
 }
 

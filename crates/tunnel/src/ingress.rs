@@ -18,7 +18,7 @@ use crate::tunnel::{Class, Ecn, Inner, Order};
 const QUANTUM: i64 = 1514;
 /// Bytes of higher classes after which a lower class may send a quantum.
 const BOUND: [u64; 3] = [0, 12_000, 24_000];
-/// Most packets that are dropped from the longest queue at one time (RFC 8290, 4.1).
+/// Maximum number of packets that are dropped from the longest queue at one time (RFC 8290, 4.1).
 const DROP_BATCH: usize = 64;
 
 /// A packet that leaves its queue.

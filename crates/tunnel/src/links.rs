@@ -56,7 +56,7 @@ pub struct LinkRule {
     /// Price of a byte, on any scale. Of several links that are used only when needed, or as backups, the cheapest come
     /// first.
     pub cost: u32,
-    /// Most bytes that the link carries in a period, in both directions and with all headers.
+    /// Maximum number of bytes that the link carries in a period, in both directions and with all headers.
     pub cap: Option<u64>,
 }
 
@@ -103,7 +103,7 @@ pub struct PathRule {
 
 /// Identifies the message and its version.
 const USES: u8 = 1;
-/// Most paths of an association.
+/// Maximum number of paths of an association.
 const PATHS_MAX: usize = 16;
 
 /// The message that tells the other end the rules of all paths, in the order of their numbers:

@@ -12,7 +12,7 @@ use ropewalk_base::{Duration, RangeSet, Time};
 
 use crate::config::packet_cost;
 
-/// Most ranges of missing sequence numbers that are remembered, so that late packets are told from duplicates.
+/// Maximum number of ranges of missing sequence numbers that are remembered, so that late packets are told from duplicates.
 const MISSING_MAX: usize = 64;
 /// The first packet that arrives of a flow may be this far behind the first that was sent.
 const FIRST_REACH: u64 = 64;

@@ -52,7 +52,7 @@ const BULK_TARGET: f64 = 0.5;
 const PACKET: f64 = 1500.0;
 /// Round trips for which the queue of a bulk flow may exceed that, as it does whenever its window grows.
 const BULK_INTERVAL: u64 = 4;
-/// Most times that a lost packet is sent again. Its lifetime usually ends sooner.
+/// Maximum number of times that a lost packet is sent again. Its lifetime usually ends sooner.
 pub const REPAIRS: u8 = 3;
 
 /// Bytes that the association may have queued in any case, so that no path waits for the next input: two full packets.

@@ -37,7 +37,7 @@ pub(crate) struct Assemblies {
     messages: BTreeMap<Key, Beginning>,
     bytes: usize,
     longest: usize,
-    /// Most bytes of all messages together.
+    /// Maximum number of bytes of all messages together.
     limit: usize,
 }
 

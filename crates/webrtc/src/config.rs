@@ -52,15 +52,15 @@ pub struct Config {
     /// Longest message that the peer takes, bytes (`a=max-message-size` of the peer's session description; 65,536 if that
     /// has none, RFC 8841, 6; 0 there means any length: use `usize::MAX`).
     pub peer_max_message_size: usize,
-    /// Most messages that wait for a peer's acknowledgement, bytes (4 MiB). The last message may exceed it.
+    /// Maximum number of messages that wait for a peer's acknowledgement, bytes (4 MiB). The last message may exceed it.
     pub send_buffer: u64,
     /// The receive window: most data that the peer sends before the application takes it, bytes (1 MiB). A longer one is
     /// needed for a product of rate and round trip that exceeds it. Data that the peer sends again needs as much memory once
     /// more at most.
     pub receive_buffer: u64,
-    /// Most channels that are open at the same time, those of both ends together (1024).
+    /// Maximum number of channels that are open at the same time, those of both ends together (1024).
     pub max_channels: usize,
-    /// Most bytes of labels and protocols of all open channels together (1 MiB).
+    /// Maximum number of bytes of labels and protocols of all open channels together (1 MiB).
     pub text_limit: usize,
     /// Name of the congestion control, as in [`ropewalk_engine::congestion::Congestion::NAMES`] (`cubic`).
     pub congestion: &'static str,

@@ -10,7 +10,7 @@ pub(super) const DATE_HELP: &str =
 
 const DAY_SECONDS: i64 = 86_400;
 
-/// The moment at which an entry expires. A date without a time includes its whole day, in UTC. None if the date is
+/// The moment at which an entry expires. A date without a time includes its whole day, in UTC. `None` if the date is
 /// invalid or before 1970.
 pub(super) fn expiry(date: Datetime) -> Option<SystemTime> {
     let day = date.date?;

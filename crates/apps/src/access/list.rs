@@ -167,12 +167,12 @@ impl AccessList {
             .map_or_else(|| PeerPolicy::nameless(*key).name, |policy| policy.name.clone())
     }
 
-    /// The name of the peer with this key in the list. None if it is not listed.
+    /// The name of the peer with this key in the list. `None` if it is not listed.
     pub fn listed_name(&self, key: &PublicKey) -> Option<String> {
         if self.is_anyone() { None } else { self.policy(key).map(|policy| policy.name.clone()) }
     }
 
-    /// All entries, in the order of their keys. None if every key is admitted.
+    /// All entries, in the order of their keys. `None` if every key is admitted.
     pub fn peers(&self) -> Option<Vec<Arc<PeerPolicy>>> {
         self.table().as_ref().as_ref().map(|peers| peers.values().cloned().collect())
     }

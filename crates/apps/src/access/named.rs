@@ -14,7 +14,7 @@ use super::policy::PeerPolicy;
 const PEERS: &str = "ropewalk/peers.toml";
 /// The user's default key, in the same directory.
 const IDENTITY: &str = "ropewalk/identity.key";
-/// Most names that an error shows.
+/// Maximum number of names that an error shows.
 const NAMES_SHOWN: usize = 8;
 
 /// A peer as users give it.

@@ -47,9 +47,9 @@ pub struct TunnelPolicy {
 /// Limits of one client of a tunnel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClientLimits {
-    /// Most bits per second of inner packets in each direction. None: no limit.
+    /// Maximum number of bits per second of inner packets in each direction. None: no limit.
     pub rate_bps: Option<u64>,
-    /// Most bytes of inner packets in a calendar month (UTC), both directions together. None: no limit.
+    /// Maximum number of bytes of inner packets in a calendar month (UTC), both directions together. None: no limit.
     pub quota_bytes: Option<u64>,
 }
 
@@ -69,7 +69,7 @@ pub struct FilePolicy {
     /// Directory of this peer's files, relative to the inbox. It consists of plain names, so it is always inside.
     /// None: the inbox itself.
     pub directory: Option<PathBuf>,
-    /// Most bytes in the peer's directory. None: no limit.
+    /// Maximum number of bytes in the peer's directory. None: no limit.
     pub quota_bytes: Option<u64>,
     /// Largest file, bytes. None: no limit.
     pub max_file_bytes: Option<u64>,

@@ -11,7 +11,7 @@ use super::names::{self, BadName, Name};
 use super::sender::source::{SNAPSHOT_LIMIT, snapshot};
 use super::wire::{EXACT, Entry, Kind, Stamp};
 
-/// Most entries of a transfer.
+/// Maximum number of entries of a transfer.
 pub const ENTRY_LIMIT: usize = 1 << 20;
 /// Memory limit for the list of a transfer at either end, bytes: the names, and [`ENTRY_COST`] for each entry.
 pub const LIST_LIMIT: usize = 192 << 20;

@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
-/// Most messages that may wait for a missing one: twice as many as an association has outstanding.
+/// Maximum number of messages that may wait for a missing one: twice as many as an association has outstanding.
 const AHEAD_LIMIT: u32 = 1 << 16;
-/// Most bytes of waiting messages: as many as an association with our largest send buffer has outstanding.
+/// Maximum number of bytes of waiting messages: as many as an association with our largest send buffer has outstanding.
 const BYTES_LIMIT: usize = 64 << 20;
 
 /// Memory of a message besides its bytes, bytes.

@@ -145,7 +145,7 @@ impl TransferStatus {
         (link.number, paths.unwrap_or_else(|| link.last.clone()))
     }
 
-    /// Time since the first association was established, including pauses between associations. None if there was
+    /// Time since the first association was established, including pauses between associations. `None` if there was
     /// none yet.
     pub fn elapsed(&self) -> Option<Duration> {
         self.link().began.map(|began| began.elapsed())

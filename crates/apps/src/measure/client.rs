@@ -40,7 +40,7 @@ pub struct DeliveryDelay {
 }
 
 impl DeliveryDelay {
-    /// The delays of an association that measures them. None if nothing was acknowledged.
+    /// The delays of an association that measures them. `None` if nothing was acknowledged.
     fn of(association: &Association) -> Option<Self> {
         let delays = association.delivery_delays()?;
         if delays.quantile(1.0) == 0 {

@@ -63,7 +63,7 @@ impl MeasurementPlan {
         out.freeze()
     }
 
-    /// Decodes a plan. None if the version differs or a number is invalid.
+    /// Decodes a plan. `None` if the version differs or a number is invalid.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let (head, numbers) = bytes.split_at_checked(2)?;
         let (direction, in_order) = match head {
@@ -93,7 +93,7 @@ impl Figures {
         out.freeze()
     }
 
-    /// Decodes results. None if the version differs.
+    /// Decodes results. `None` if the version differs.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let (version, numbers) = bytes.split_first()?;
         if *version != VERSION {

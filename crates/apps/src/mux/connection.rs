@@ -170,7 +170,7 @@ impl Connection {
         }
     }
 
-    /// Waits for the next stream that the peer opens. None if the connection has ended.
+    /// Waits for the next stream that the peer opens. `None` if the connection has ended.
     pub async fn accept(&self) -> Option<Incoming> {
         loop {
             let offered = self.shared.offered.notified();
@@ -272,7 +272,7 @@ pub struct Incoming {
 }
 
 impl Incoming {
-    /// Accepts the stream. None if the peer has cancelled it.
+    /// Accepts the stream. `None` if the peer has cancelled it.
     pub fn accept(self) -> Option<Stream> {
         self.stream.accept().then_some(self.stream)
     }

@@ -19,7 +19,7 @@ pub struct Limits {
     /// Most unread bytes of all streams together, beyond the 16 KiB of each (128 MiB). It limits the memory that a
     /// peer can make this end use. A single stream gets at most an eighth of what is free.
     pub shared: u64,
-    /// Most streams that the peer has opened and that either end still remembers (1024). Each may have 16 KiB unread
+    /// Maximum number of streams that the peer has opened and that either end still remembers (1024). Each may have 16 KiB unread
     /// and costs `ENTRY_COST` in addition. More are refused as [`BUSY`](super::Refusal::BUSY).
     pub peer_streams: usize,
     /// Bytes of a stream that are queued before its writer has to wait (64 KiB): enough until the writer continues.

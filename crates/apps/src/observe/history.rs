@@ -8,7 +8,7 @@ use super::status::{LinkStatus, Status};
 
 /// Samples that are kept: an hour.
 const SAMPLES: usize = 3600;
-/// Most links per sample; those with the largest shares.
+/// Maximum number of links per sample; those with the largest shares.
 const LINKS_LIMIT: usize = 16;
 
 /// The figures of one link.

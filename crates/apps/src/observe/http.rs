@@ -40,9 +40,9 @@ const PENDING_LIMIT: usize = 32;
 const PENDING_TIMEOUT: Duration = Duration::from_secs(5);
 /// Most time until a request's head is complete; also ends idle connections.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
-/// Most bytes of a head.
+/// Maximum number of bytes of a head.
 const HEAD_LIMIT: usize = 16 << 10;
-/// Most headers of a request.
+/// Maximum number of headers of a request.
 const HEADERS_LIMIT: usize = 64;
 /// Pause after the system refused to accept a connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);

@@ -13,7 +13,7 @@ use ropewalk_runtime::endpoint::{
     PathStatus,
 };
 
-/// Most pairs of peer and link with totals of their own. Further peers share one label.
+/// Maximum number of pairs of peer and link with totals of their own. Further peers share one label.
 const SERIES_LIMIT: usize = 256;
 /// The label that further peers share.
 const OTHER_PEERS: &str = "other peers";
@@ -160,7 +160,7 @@ impl Track {
         (rate(growth.data_sent_bytes), rate(growth.data_received_bytes))
     }
 
-    /// Share of lost transmissions in the last ten seconds. None if nothing was sent.
+    /// Share of lost transmissions in the last ten seconds. `None` if nothing was sent.
     pub fn loss(&self) -> Option<f64> {
         let (first, last) = (self.samples.front()?, self.samples.back()?);
         let sent = last.sent_chunks - first.sent_chunks;

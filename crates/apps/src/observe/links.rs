@@ -25,7 +25,7 @@ pub struct LinkFigures {
     pub duplicated: u64,
     /// Bytes that wait in the queue now.
     pub queue_bytes: u64,
-    /// Bytes that the link could have sent. None if its rate is unlimited or not known.
+    /// Bytes that the link could have sent. `None` if its rate is unlimited or not known.
     pub capacity_bytes: Option<u64>,
     /// Rate of the link now, bit/s.
     pub rate_bps: Option<f64>,

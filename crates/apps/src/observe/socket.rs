@@ -18,7 +18,7 @@ use tokio::sync::Semaphore;
 use super::monitor::Published;
 use super::status::Status;
 
-/// Most readers at a time; further ones are closed.
+/// Maximum number of readers at a time; further ones are closed.
 const READERS: usize = 16;
 /// Longest line that a reader accepts, bytes.
 const LINE_LIMIT: u64 = 16 << 20;

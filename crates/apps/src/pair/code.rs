@@ -14,7 +14,7 @@ const LEN: usize = RANDOM + 1;
 const GROUP: usize = 4;
 /// The scheme of an invitation.
 const SCHEME: &str = "ropewalk:";
-/// Most addresses of an invitation.
+/// Maximum number of addresses of an invitation.
 const ADDRESSES_LIMIT: usize = 8;
 
 /// A code: eight characters, shown as two groups of four. The last character is a check character, so that a slip is

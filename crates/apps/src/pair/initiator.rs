@@ -12,7 +12,7 @@ use super::introduction::Introduction;
 use super::message::{Cookie, Id, Message, NO_COOKIE};
 use super::responder::random_id;
 
-/// Most addresses that are tried.
+/// Maximum number of addresses that are tried.
 const ADDRESSES_LIMIT: usize = 16;
 
 /// The end at which the code is typed: begins an exchange with every given address, and continues it with the one that

@@ -14,11 +14,11 @@ use bytes::{Buf, BufMut};
 use ropewalk_runtime::seal::INTRODUCTION_MAX;
 
 const VERSION: u8 = 1;
-/// Most addresses that an end tells.
+/// Maximum number of addresses that an end tells.
 const ADDRESSES_LIMIT: usize = 8;
-/// Most bytes of a name, as its length is one byte.
+/// Maximum number of bytes of a name, as its length is one byte.
 const NAME_MAX: usize = 255;
-/// Most bytes of a release.
+/// Maximum number of bytes of a release.
 const RELEASE_MAX: usize = 32;
 
 const _: () =
@@ -62,7 +62,7 @@ impl Introduction {
         out
     }
 
-    /// Decodes an introduction. None if it makes no sense.
+    /// Decodes an introduction. `None` if it makes no sense.
     pub fn decode(mut bytes: &[u8]) -> Option<Self> {
         if bytes.try_get_u8().ok()? != VERSION {
             return None;

@@ -29,7 +29,7 @@ const LINGER: Duration = Duration::from_secs(2);
 const PROVED_LIMIT: Duration = Duration::from_secs(15);
 /// Datagrams that wait to be handled. More are dropped, as by a full socket.
 const QUEUE: usize = 64;
-/// Most addresses of this machine that are bound.
+/// Maximum number of addresses of this machine that are bound.
 const SOCKETS_LIMIT: usize = 32;
 
 /// Why two ends were not paired.
@@ -247,7 +247,7 @@ impl Inbox {
         Self { sockets, received, _readers: readers }
     }
 
-    /// The next datagram. None if no socket can be read any more.
+    /// The next datagram. `None` if no socket can be read any more.
     async fn next(&mut self) -> Option<Received> {
         self.received.recv().await
     }

@@ -81,7 +81,7 @@ impl<'a> Message<'a> {
         out
     }
 
-    /// Decodes a datagram. None if it is no datagram of a pairing.
+    /// Decodes a datagram. `None` if it is no datagram of a pairing.
     pub(super) fn decode(datagram: &'a [u8]) -> Option<Self> {
         if datagram.len() > DATAGRAM_MAX {
             return None;

@@ -118,7 +118,7 @@ impl<K: Ord + Clone> FairQuota<K> {
         self.try_up_to(user, 1)
     }
 
-    /// As much as the user may have now, at most `wanted`. None if nothing.
+    /// As much as the user may have now, at most `wanted`. `None` if nothing.
     pub fn try_up_to(&self, user: &K, wanted: u64) -> Option<Permit<K>> {
         let mut state = self.shared.lock();
         let amount = wanted.min(self.shared.grantable(&state, user));

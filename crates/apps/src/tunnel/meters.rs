@@ -17,7 +17,7 @@ use super::store::VolumeFile;
 use crate::access::{ClientLimits, TunnelPolicy};
 use crate::observe::ClientVolume;
 
-/// Most clients whose volumes the status names: those that have used the largest part of theirs.
+/// Maximum number of clients whose volumes the status names: those that have used the largest part of theirs.
 const SHOWN: usize = 16;
 
 /// One meter for each key that has been connected or is in the file.

@@ -29,7 +29,7 @@ const TCP_HEADER: usize = 20;
 const MSS_KIND: u8 = 2;
 
 /// The answer to a packet that does not fit into the tunnel (RFC 1191, 4; RFC 4443, 3.2), from the tunnel's own
-/// address `from`. None for packets that must not be answered, and if `from` is of the other family.
+/// address `from`. `None` for packets that must not be answered, and if `from` is of the other family.
 pub fn too_big(packet: &[u8], mtu: u32, from: IpAddr) -> Option<Vec<u8>> {
     let next_hop_mtu = u16::try_from(mtu).unwrap_or(u16::MAX);
     let cause = DestUnreachableHeader::FragmentationNeeded { next_hop_mtu };
@@ -108,7 +108,7 @@ pub fn clamp_mss(packet: &mut [u8], mtu: u32) -> bool {
     true
 }
 
-/// Where the TCP header and the value of its MSS are, and this value. None if it is no SYN with an MSS.
+/// Where the TCP header and the value of its MSS are, and this value. `None` if it is no SYN with an MSS.
 fn find_mss(packet: &[u8]) -> Option<(usize, usize, u16)> {
     let ip = IpSlice::from_slice(packet).ok()?;
     let payload = ip.payload();

@@ -19,9 +19,9 @@ const TABLES: u64 = 64 << 10;
 
 /// What one run cost.
 struct Cost {
-    /// Most bytes at a time.
+    /// Maximum number of bytes at a time.
     bytes: u64,
-    /// Most events of one message.
+    /// Maximum number of events of one message.
     events: usize,
     /// Bytes allocated per byte of messages and bookkeeping.
     copies: f64,

@@ -168,7 +168,7 @@ impl LiveTraffic {
     }
 }
 
-/// Most buffers that are kept for reuse.
+/// Maximum number of buffers that are kept for reuse.
 const SPARE: usize = 4096;
 
 /// The links, in virtual time. The times passed to it must never decrease.

@@ -32,7 +32,7 @@ pub(super) enum Rejection {
 /// The first messages that are remembered.
 pub(super) struct HandshakeReplay {
     newest: BTreeMap<PublicKey, (Timestamp, Time)>,
-    /// Maximum number of keys, and when to search again for entries to remove. None if only listed keys are admitted.
+    /// Maximum number of keys, and when to search again for entries to remove. `None` if only listed keys are admitted.
     bound: Option<(usize, Time)>,
 }
 

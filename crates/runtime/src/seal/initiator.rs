@@ -28,7 +28,7 @@ use super::wire::{
 const RETRIES_LIMIT: u32 = 4096;
 /// Datagrams with a token that an attempt remembers.
 const RECENT_LIMIT: usize = 16;
-/// Most versions of the peer that are reported.
+/// Maximum number of versions of the peer that are reported.
 const VERSIONS_SHOWN: usize = 8;
 
 /// A handshake that waits for its answer.

@@ -39,7 +39,7 @@ const RESPONDER: &[u8] = b"ropewalk pairing 1, responder";
 
 /// Size of a SPAKE2 message, bytes: the side, and a point of the curve.
 pub const PAKE_LEN: usize = 33;
-/// Most bytes of an introduction.
+/// Maximum number of bytes of an introduction.
 pub const INTRODUCTION_MAX: usize = 512;
 /// Size of an authentication tag, bytes.
 const TAG_LEN: usize = 16;

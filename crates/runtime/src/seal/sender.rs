@@ -7,7 +7,7 @@ use super::ratchet::{DatagramKey, Ratchet};
 use super::renewal::Renewed;
 use super::wire::{COUNTER_BITS, HEADER_LEN, Header, epoch_bits};
 
-/// Most datagrams that one key may seal: the limit for AES-GCM in RFC 9001, section 6.6.
+/// Maximum number of datagrams that one key may seal: the limit for AES-GCM in RFC 9001, section 6.6.
 pub(super) const KEY_LIMIT: u64 = 1 << 23;
 
 /// Why a datagram could not be sealed.

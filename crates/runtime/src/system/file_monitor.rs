@@ -14,7 +14,7 @@ use tokio::io::unix::AsyncFd;
 
 /// Symbolic links that are followed, as by Linux (path_resolution(7)).
 const LINKS_LIMIT: usize = 40;
-/// Most events that are read at once.
+/// Maximum number of events that are read at once.
 const READS: usize = 1024;
 /// Bytes of events that are read by one call: several events, each with a name of at most 255 bytes.
 const BUFFER: usize = 4096;

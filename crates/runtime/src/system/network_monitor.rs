@@ -28,7 +28,7 @@ const IPV6_RULE: u32 = 1 << 18;
 /// Changes of nftables (`nfnetlink.h`).
 const NFTABLES: u32 = 1 << 6;
 
-/// Most messages that are read at once.
+/// Maximum number of messages that are read at once.
 const READS: usize = 1024;
 
 /// What a [`NetworkMonitor`] tells of.

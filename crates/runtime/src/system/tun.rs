@@ -11,7 +11,7 @@ use tun_rs::{
 
 use super::routes;
 
-/// Most packets that one read returns.
+/// Maximum number of packets that one read returns.
 const PACKETS_PER_READ: usize = IDEAL_BATCH_SIZE;
 /// Packets that wait in the kernel. A short queue: the tunnel has a better one in front of its paths.
 const KERNEL_QUEUE: u32 = 256;
@@ -21,7 +21,7 @@ const LARGEST_READ: usize = VIRTIO_NET_HDR_LEN + 65_535;
 const LARGEST_SEGMENT: usize = 9216;
 /// Largest packet that packets are joined to, with the room that joining asks for, bytes.
 const JOINED_CAPACITY: usize = 65_535 + 2 * VIRTIO_NET_HDR_LEN;
-/// Most buffers whose memory is kept for the next write.
+/// Maximum number of buffers whose memory is kept for the next write.
 const KEPT_BUFFERS: usize = 64;
 
 /// Why there is no TUN device.

@@ -12,7 +12,7 @@ const HEAD: usize = 16 << 10;
 const BODY: usize = 64 << 10;
 /// Longest wait for a request, and for the response of the main loop.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Most connections at a time.
+/// Maximum number of connections at a time.
 const CONNECTIONS: usize = 32;
 
 /// A request for the main loop.

@@ -17,7 +17,7 @@ use super::Connection;
 use crate::channel::{ChannelId, ChannelState};
 use crate::event::{ChannelClosed, Event, Violation};
 
-/// Most requests of this end that are outstanding. One that waits for the last messages of its streams does not delay
+/// Maximum number of requests of this end that are outstanding. One that waits for the last messages of its streams does not delay
 /// the next ones, and a peer that breaks rules on many streams makes few requests.
 const REQUESTS_LIMIT: usize = 16;
 

@@ -17,16 +17,16 @@ use crate::files::stream::{SILENCE, next_messages, send_block};
 use crate::files::watch::TransferStatus;
 use crate::files::wire::{Frame, encode};
 
-/// Most batches between the association and the disk.
+/// Maximum number of batches between the association and the disk.
 const QUEUE: usize = 64;
-/// Most bytes in them, in units of [`BUDGET_UNIT`]: how far the disk may lag before the sender has to wait.
+/// Maximum number of bytes in them, in units of [`BUDGET_UNIT`]: how far the disk may lag before the sender has to wait.
 const BUDGET: usize = 32 << 10;
 const BUDGET_UNIT: usize = 1 << 10;
 /// Maximum interval between progress reports to the sender.
 const REPORT_INTERVAL: Duration = Duration::from_millis(250);
 /// Frames that are sent together.
 const FRAMES_PER_BLOCK: usize = 256;
-/// Most frames that wait for the sender to take them. Tasks with further frames wait.
+/// Maximum number of frames that wait for the sender to take them. Tasks with further frames wait.
 const OUTSTANDING_FRAMES: usize = 1024;
 /// Memory of a message besides its bytes, bytes.
 const MESSAGE_COST: usize = 128;

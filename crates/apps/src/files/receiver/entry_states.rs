@@ -21,7 +21,7 @@ use ropewalk_base::PeerText;
 use crate::files::watch::{TransferEvent, TransferStatus};
 use crate::files::wire::Entry;
 
-/// Most failures that are stored with their names; all are counted.
+/// Maximum number of failures that are stored with their names; all are counted.
 const NAMED_FAILURES: usize = 10_000;
 const NOT_MENTIONED: &str = "the sender ended without sending it";
 

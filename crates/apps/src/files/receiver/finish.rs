@@ -18,7 +18,7 @@ use crate::files::wire::{Entry, Frame, Hash};
 
 /// Number of threads.
 const THREADS: usize = 8;
-/// Most tasks that wait for a thread.
+/// Maximum number of tasks that wait for a thread.
 const QUEUE: usize = 64;
 const DIFFERS: &str = "a file with different contents exists";
 

@@ -64,7 +64,7 @@ impl FolderCheck {
     }
 }
 
-/// Whether the permissions of a folder pass this check. None if it does not exist.
+/// Whether the permissions of a folder pass this check. `None` if it does not exist.
 fn permits(root: &Dir, folder: &Path, check: fn(&Dir, &Path) -> bool) -> io::Result<Option<bool>> {
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
     match root.open_dir(folder) {

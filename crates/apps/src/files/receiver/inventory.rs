@@ -11,7 +11,7 @@ use super::inbox::{ExistingEntry, Inbox};
 use super::sender_progress::SenderProgress;
 use crate::files::wire::{Entry, Frame};
 
-/// Most entries that one answer covers.
+/// Maximum number of entries that one answer covers.
 const RUN: u32 = 256;
 /// Most unfinished files that are continued. A crash leaves one or a few of them, and a hasher needs 2 kB.
 const PARTS: usize = 64;

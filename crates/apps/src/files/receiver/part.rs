@@ -19,7 +19,7 @@ pub struct Part {
 
 impl Part {
     /// Opens the unfinished file of this name for writing from an offset up to a size. A transfer that has it open
-    /// can no longer change it. None if the quota does not suffice.
+    /// can no longer change it. `None` if the quota does not suffice.
     ///
     /// # Errors
     /// The error of the system.

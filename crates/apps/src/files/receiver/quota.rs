@@ -237,7 +237,7 @@ impl Usage {
     }
 
     /// Reserves the space that an unfinished file of this final size may need, and takes the file over from a
-    /// transfer that has it open. None if the reservation exceeds the limit.
+    /// transfer that has it open. `None` if the reservation exceeds the limit.
     pub fn open(
         &self,
         work: &WorkDir,

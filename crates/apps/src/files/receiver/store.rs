@@ -28,7 +28,7 @@ pub struct Rules {
     pub overwrite: bool,
     /// Whether the sender's permissions are used, if it requests that as well. Otherwise the umask decides.
     pub exact_modes: bool,
-    /// Most bytes in the directory, counted in blocks and including a cost for each entry; none: no limit.
+    /// Maximum number of bytes in the directory, counted in blocks and including a cost for each entry; none: no limit.
     pub quota_bytes: Option<u64>,
     /// Largest file, bytes; none: no limit.
     pub max_file_bytes: Option<u64>,

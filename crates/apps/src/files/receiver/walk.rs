@@ -71,7 +71,7 @@ struct Walk<'a> {
 
 #[derive(Default)]
 struct Level {
-    /// None if the folder was closed.
+    /// `None` if the folder was closed.
     dir: Option<Rc<Dir>>,
     /// Names of subfolders to visit, in descending order.
     pending: Vec<OsString>,
@@ -117,7 +117,7 @@ impl Walk<'_> {
         Ok(true)
     }
 
-    /// The current folder. None if another program has moved or removed it.
+    /// The current folder. `None` if another program has moved or removed it.
     fn current(&mut self) -> io::Result<Option<Rc<Dir>>> {
         if let Some(dir) = self.levels.last().and_then(|level| level.dir.clone()) {
             return Ok(Some(dir));
@@ -199,7 +199,7 @@ impl Walk<'_> {
     }
 }
 
-/// Opens a subfolder. None if it cannot be read, or if another program has removed or replaced it.
+/// Opens a subfolder. `None` if it cannot be read, or if another program has removed or replaced it.
 fn open_folder(dir: &Dir, name: &OsStr) -> io::Result<Option<Dir>> {
     match open_nofollow(dir, name) {
         Ok(inner) => Ok(Some(inner)),

@@ -19,7 +19,7 @@ use crate::files::stream::{SILENCE, next_messages, send_block};
 use crate::files::watch::{TransferEvent, TransferStatus};
 use crate::files::wire::{Decoder, Frame, Kind, WireItem, encode, greeting};
 
-/// Most blocks between the disk and the association.
+/// Maximum number of blocks between the disk and the association.
 const QUEUE: usize = 4;
 /// Maximum interval between messages to the receiver.
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(1);

@@ -13,7 +13,7 @@ use crate::files::wire::{DATA_LIMIT, Frame, HEADER, encode, frame_header};
 const BLOCK: usize = 256 << 10;
 /// Minimum space for a data frame at the end of a block, bytes.
 const LEAST_DATA: usize = 1 << 10;
-/// Most blocks that are kept for reuse: 64 MiB.
+/// Maximum number of blocks that are kept for reuse: 64 MiB.
 const KEPT: usize = 256;
 
 /// Complete frames, and what the receiver can know after them.

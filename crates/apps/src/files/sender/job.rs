@@ -26,7 +26,7 @@ const FAILED: u8 = 4;
 
 const UNKNOWN: u64 = u64::MAX;
 
-/// Most failures that are stored with their names; all are counted.
+/// Maximum number of failures that are stored with their names; all are counted.
 const NAMED_FAILURES: usize = 10_000;
 
 /// The files to send, with their state.

@@ -13,7 +13,7 @@ use super::source::Source;
 use crate::files::watch::{TransferEvent, TransferStatus};
 use crate::files::wire::{Entry, Frame, Hash};
 
-/// Most bytes of entries in one frame, below the limit of a frame.
+/// Maximum number of bytes of entries in one frame, below the limit of a frame.
 const ENTRIES: usize = 32 << 10;
 /// Size of an entry besides its name, bytes.
 const ENTRY: usize = 25;

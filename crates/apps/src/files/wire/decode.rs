@@ -34,7 +34,7 @@ enum DecoderState {
 }
 
 impl Decoder {
-    /// The next piece of the input. None if the input is consumed and contains no further complete frame.
+    /// The next piece of the input. `None` if the input is consumed and contains no further complete frame.
     ///
     /// # Errors
     /// [`WireError`]; the rest of the input cannot be decoded then.

@@ -92,7 +92,7 @@ fn busy(probes: &[Probe], idle_delay_s: f64) -> Vec<(f64, f64, f64)> {
 }
 
 /// Share of the packets that were lost behind the queue of an overloaded link: each leaves a gap of its transmission
-/// time between the arrivals. Packets that the queue drops, or that are lost in front of it, leave none. None if the
+/// time between the arrivals. Packets that the queue drops, or that are lost in front of it, leave none. `None` if the
 /// link is too fast to see single gaps.
 pub fn lost_behind_queue(probes: &[Probe], idle_delay_s: f64) -> Option<f64> {
     let busy = busy(probes, idle_delay_s);

@@ -84,7 +84,7 @@ impl LossModel {
     }
 }
 
-/// Fits the losses of successive packets; true: lost. None without packets.
+/// Fits the losses of successive packets; true: lost. `None` without packets.
 pub fn fit(lost: &[bool]) -> Option<LossFit> {
     let (sent, count) = (lost.len(), lost.iter().filter(|lost| **lost).count());
     if sent == 0 {

@@ -48,7 +48,7 @@ impl Queue {
 }
 
 /// The queue from probes that were sent faster than the link of `rate_bps` carries. `idle_delay_s` is the one-way
-/// delay of a probe of this size on the idle link. None if no probe arrived.
+/// delay of a probe of this size on the idle link. `None` if no probe arrived.
 pub fn depth(probes: &[Probe], idle_delay_s: f64, rate_bps: f64) -> Option<Queue> {
     let queueing = |probe: &Probe| Some(probe.delay_s()? - idle_delay_s);
     let all: Vec<f64> = probes.iter().filter_map(queueing).collect();

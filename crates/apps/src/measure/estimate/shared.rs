@@ -33,7 +33,7 @@ pub struct Sharing {
 }
 
 /// Compares the overload of a link with the `watch` probes that crossed another link meanwhile, before and after it.
-/// None if too few probes arrived, or the overload has filled no queue.
+/// `None` if too few probes arrived, or the overload has filled no queue.
 pub fn compare(overload: &[Probe], watch: &[Probe]) -> Option<Sharing> {
     let loaded: Vec<(f64, f64)> =
         overload.iter().filter_map(|probe| Some((probe.sent_s, probe.delay_s()?))).collect();

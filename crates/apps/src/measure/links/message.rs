@@ -17,9 +17,9 @@ use bytes::{Buf, BufMut, Bytes, BytesMut};
 /// Version of the messages; the first byte of [`Message::Open`]. Plans of throughput measurements begin with another
 /// number, so that one server serves both.
 pub const VERSION: u8 = 0x41;
-/// Most probes of a train.
+/// Maximum number of probes of a train.
 pub const TRAIN_LIMIT: u32 = 1 << 15;
-/// Most arrivals in one message of a log.
+/// Maximum number of arrivals in one message of a log.
 pub const LOG_PART: usize = 4000;
 
 /// A train of probes.
@@ -131,7 +131,7 @@ impl Message {
         out.freeze()
     }
 
-    /// Decodes a message. None if it is invalid.
+    /// Decodes a message. `None` if it is invalid.
     pub fn decode(mut bytes: &[u8]) -> Option<Self> {
         let message = match bytes.try_get_u8().ok()? {
             VERSION => Self::Open { bytes: bytes.try_get_u64().ok()? },

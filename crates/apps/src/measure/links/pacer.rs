@@ -10,9 +10,9 @@ use super::message::{Arrival, TRAIN_LIMIT, Train};
 /// Most time that a late pacer makes up for. What is later shifts the rest of the train: a longer burst would fill
 /// queues that the train should leave empty.
 const CATCH_UP: Duration = Duration::from_millis(4);
-/// Most trains whose arrivals are kept.
+/// Maximum number of trains whose arrivals are kept.
 const LOGS_LIMIT: usize = 64;
-/// Most arrivals that are kept, over all trains.
+/// Maximum number of arrivals that are kept, over all trains.
 const ARRIVALS_LIMIT: usize = 1 << 18;
 /// A train is over if nothing has arrived for so many of its largest gaps.
 const QUIET_GAPS: u64 = 4;

@@ -45,7 +45,7 @@ const OVERLOAD_FACTOR: f64 = 2.0;
 /// Duration of the first overload, and its factor if the queue was not full at its end.
 const OVERLOAD_S: f64 = 1.5;
 const LONGER: f64 = 3.0;
-/// Most overloads per link and direction.
+/// Maximum number of overloads per link and direction.
 const ATTEMPTS: usize = 5;
 /// Offered rate of the last overload of a shared bottleneck, as a multiple of its rate, and its duration after the
 /// queue is full, seconds. The link in front of the bottleneck may be little faster, and its own queue must stay empty.
@@ -73,7 +73,7 @@ const PATHS_WAIT_S: f64 = 3.0;
 pub struct LinkPlan {
     /// About how long it may take, seconds. With many or slow links it takes longer.
     pub seconds: f64,
-    /// Most bytes of probes that both ends together send.
+    /// Maximum number of bytes of probes that both ends together send.
     pub max_bytes: u64,
 }
 

@@ -14,9 +14,9 @@ use super::packets::{Content, Packet, Segment};
 use super::{Overflow, RecordedPath, RecordedProtocol, RecordingError};
 use crate::measure::estimate::loss;
 
-/// Most units of data whose losses are evaluated.
+/// Maximum number of units of data whose losses are evaluated.
 const UNITS_LIMIT: u64 = 6_000_000;
-/// Most paths of an association.
+/// Maximum number of paths of an association.
 const PATHS_LIMIT: usize = 64;
 /// Most round trips that are kept for each path.
 const SAMPLES_LIMIT: usize = 1 << 20;
@@ -34,7 +34,7 @@ const LATE_SHARE: f64 = 0.5;
 const FIRST_RTT_S: f64 = 0.1;
 /// Longest time between two records of one packet, seconds.
 const COPY_S: f64 = 1e-3;
-/// Most timestamps that wait for their echo.
+/// Maximum number of timestamps that wait for their echo.
 const ECHOES_LIMIT: usize = 10_000;
 /// TCP's segment size if the capture has no SYN: that of Ethernet with timestamps, bytes.
 const SEGMENT_BYTES: u64 = 1448;

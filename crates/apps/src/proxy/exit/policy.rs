@@ -124,7 +124,7 @@ fn is_own(ip: IpAddr) -> bool {
     listed || source_towards(ip) == Some(ip)
 }
 
-/// The source address that the system chooses for `ip`. None if there is no route.
+/// The source address that the system chooses for `ip`. `None` if there is no route.
 fn source_towards(ip: IpAddr) -> Option<IpAddr> {
     let any: IpAddr = match ip {
         IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),

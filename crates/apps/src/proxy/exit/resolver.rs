@@ -21,7 +21,7 @@ use crate::proxy::reason::{Reason, ReasonKind};
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a name server may take to answer outside of a tunnel.
 const OUTSIDE_TIMEOUT: Duration = Duration::from_secs(2);
-/// Most answers in the cache, where they stay until their time to live has passed.
+/// Maximum number of answers in the cache, where they stay until their time to live has passed.
 const CACHE_ENTRIES: u64 = 4096;
 /// Longest time that an answer is cached, whatever its time to live.
 const CACHE_TIME: Duration = Duration::from_secs(3600);

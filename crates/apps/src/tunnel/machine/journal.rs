@@ -34,7 +34,7 @@ pub use self::replace::{Before, Content};
 use self::values::read_value;
 use super::name_servers::remove_record;
 
-/// Most bytes that are read of a journal.
+/// Maximum number of bytes that are read of a journal.
 const LARGEST: u64 = 1 << 20;
 /// How the name of a journal ends.
 pub const EXTENSION: &str = "journal";
