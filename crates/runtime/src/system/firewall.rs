@@ -1,6 +1,6 @@
-//! Packet filter and address translation by nftables, one table for each purpose.
+//! Packet filter and address translation by nftables, with one table per purpose.
 //!
-//! A table belongs to one tunnel, so that removing it undoes everything, and no other rules are touched.
+//! A table belongs to one tunnel: removing the table undoes everything, and no other rules are changed.
 
 use std::io;
 use std::net::IpAddr;
@@ -22,7 +22,7 @@ use netlink_sys::protocols::NETLINK_NETFILTER;
 
 use super::netlink::{Request, connect, dump, send, send_by};
 
-/// `NFNL_SUBSYS_NFTABLES` of linux/netfilter/nfnetlink.h: the subsystem that a batch is for.
+/// `NFNL_SUBSYS_NFTABLES` of linux/netfilter/nfnetlink.h: the subsystem of a batch.
 const NFTABLES: u16 = 10;
 /// Length of an interface's name in a comparison, bytes (IFNAMSIZ).
 const NAME_LENGTH: usize = 16;
@@ -46,7 +46,7 @@ const ESTABLISHED: u32 = 1 << 1 | 1 << 2;
 const NETWORK_HEADER: u32 = 1;
 const TRANSPORT_HEADER: u32 = 2;
 
-/// A table of the family `inet`, which sees IPv4 and IPv6.
+/// A table of the family `inet`, which covers IPv4 and IPv6.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Table {
     /// Its name.
@@ -55,7 +55,7 @@ pub struct Table {
     pub chains: Vec<Chain>,
 }
 
-/// A chain and the place where packets pass it.
+/// A chain and its hook.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chain {
     /// The place.
@@ -69,9 +69,9 @@ pub struct Chain {
 /// Where packets pass a chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hook {
-    /// Packets that come in, before connections are tracked.
+    /// Incoming packets, before connection tracking.
     RawInput,
-    /// Packets that this machine sends, before connections are tracked.
+    /// Packets that this machine sends, before connection tracking.
     RawOutput,
     /// Filter of packets to this machine.
     Input,
@@ -79,7 +79,7 @@ pub enum Hook {
     Output,
     /// Filter of packets that this machine forwards.
     Forward,
-    /// Address translation of packets that leave.
+    /// Address translation of outgoing packets.
     SourceNat,
 }
 
@@ -95,23 +95,23 @@ pub struct Rule {
 /// A condition of a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Match {
-    /// The packet came in by this interface.
+    /// The packet arrived on this interface.
     From(String),
-    /// The packet leaves by this interface.
+    /// The packet leaves on this interface.
     By(String),
-    /// The packet leaves by another interface than this one.
+    /// The packet leaves on another interface.
     NotBy(String),
-    /// The name of the interface by which the packet leaves does not begin like this.
+    /// The packet leaves on an interface whose name does not start with this prefix.
     NotByPrefix(String),
-    /// The packet came in by another interface than this one.
+    /// The packet arrived on another interface.
     NotFrom(String),
-    /// The name of the interface by which the packet came in does not begin like this.
+    /// The packet arrived on an interface whose name does not start with this prefix.
     NotFromPrefix(String),
     /// It is IPv6.
     Ipv6,
-    /// The socket that sends it has this mark.
+    /// The sending socket has this mark.
     Mark(u32),
-    /// It belongs to a connection that both ends have sent packets of, or is an error message about one.
+    /// It belongs to a connection with packets in both directions, or is an error message about one.
     Established,
     /// Its source is in this network.
     Source(IpNet),
@@ -123,7 +123,7 @@ pub enum Match {
     UdpDestination(u16),
     /// It is TCP to this port.
     TcpDestination(u16),
-    /// It is neighbour discovery of IPv6.
+    /// It is IPv6 neighbour discovery.
     NeighbourDiscovery,
 }
 
