@@ -90,7 +90,7 @@ impl Meters {
     /// Stores the volumes, if one has changed. Those of earlier months are left out.
     ///
     /// # Errors
-    /// As the system says.
+    /// The error of the system.
     pub(super) fn store(&self) -> io::Result<()> {
         let (_, month) = self.now();
         self.is_changed.store(false, Ordering::Relaxed);

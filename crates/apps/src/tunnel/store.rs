@@ -99,7 +99,7 @@ impl VolumeFile {
     /// Writes these volumes.
     ///
     /// # Errors
-    /// As the system says.
+    /// The error of the system.
     pub(super) fn write(&self, volumes: &[(PublicKey, Volume)]) -> io::Result<()> {
         let line = |(key, Volume { month, bytes }): &(PublicKey, Volume)| {
             format!("{key} {month} {bytes}\n")

@@ -321,7 +321,7 @@ impl Responder {
     }
 }
 
-/// The protection against floods and replays that suits the list of allowed peers.
+/// The protection against floods and replays for this list of allowed peers.
 fn limits(allowed: &Allowed) -> (RateLimiter, HandshakeReplay) {
     match allowed {
         Allowed::Keys(_) | Allowed::Peers(_) => {

@@ -145,12 +145,13 @@ pub enum Action {
 /// Installs a table. One of the same name is replaced. Either all of it is installed, or nothing.
 ///
 /// # Errors
-/// As the system says.
+/// The error of the system.
 pub fn install(table: &Table) -> io::Result<()> {
     send(NETLINK_NETFILTER, batch_of(requests_for(table, None)))
 }
 
-/// Owner of a table, which no other program can change or remove as long as this value exists. The table stays after that.
+/// Owner of a table. While this value exists, no other program can change or remove the table. The table remains
+/// afterwards.
 #[derive(Debug)]
 pub struct Owner {
     socket: Socket,
@@ -160,7 +161,7 @@ impl Owner {
     /// An owner of no table yet.
     ///
     /// # Errors
-    /// As the system says.
+    /// The error of the system.
     pub fn new() -> io::Result<Self> {
         Ok(Self { socket: connect(NETLINK_NETFILTER)? })
     }
@@ -168,11 +169,11 @@ impl Owner {
     /// Installs a table as [`install`] does, and owns it; on Linux before 6.9 without ownership.
     ///
     /// # Errors
-    /// As the system says.
+    /// The error of the system.
     pub fn install(&mut self, table: &Table) -> io::Result<()> {
         let flags = Some(TableFlags::Owner | TableFlags::Persisent);
-        // The first request makes a table, or takes over one that has lost its owner. It fails for one that this value owns, and
-        // for one that never had an owner: then there is a table to delete.
+        // The first request creates a table, or takes over one that has lost its owner. It fails for a table that
+        // this value owns, and for one that never had an owner: in that case there is a table to delete.
         for skipped in [0, 1] {
             let requests = requests_for(table, flags).into_iter().skip(skipped).collect();
             if send_by(&self.socket, batch_of(requests)).is_ok() {
@@ -184,7 +185,7 @@ impl Owner {
     }
 }
 
-/// The requests that install a table. The first one only lets the second one succeed.
+/// The requests that install a table. The first one only ensures that the second one succeeds.
 fn requests_for(table: &Table, flags: Option<TableFlags>) -> Vec<Request<NetfilterMessage>> {
     let new = || {
         let mut message = named(&table.name);
@@ -212,7 +213,7 @@ fn requests_for(table: &Table, flags: Option<TableFlags>) -> Vec<Request<Netfilt
 /// Whether a table is there with all rules that [`install`] has written. What each rule says is not compared.
 ///
 /// # Errors
-/// As the system says.
+/// The error of the system.
 pub fn is_installed(table: &Table) -> io::Result<bool> {
     let of_table = RuleMessage { attributes: vec![RuleAttribute::Table(table.name.clone())] };
     let header = NetfilterHeader::new(NetfilterProtoFamily::Inet, 0, 0);
@@ -244,7 +245,7 @@ pub fn is_installed(table: &Table) -> io::Result<bool> {
 /// Removes a table. Does nothing if there is none.
 ///
 /// # Errors
-/// As the system says.
+/// The error of the system.
 pub fn remove(name: &str) -> io::Result<()> {
     let delete = request(NfTablesMessage::DeleteTable(named(name)), 0);
     match send(NETLINK_NETFILTER, batch_of(vec![delete])) {
@@ -339,7 +340,7 @@ impl Match {
             Self::From(name) => meta(all, MetaKey::Iifname, Operator::Equal, padded(name)),
             Self::By(name) => meta(all, MetaKey::Oifname, Operator::Equal, padded(name)),
             Self::NotBy(name) => meta(all, MetaKey::Oifname, Operator::NotEqual, padded(name)),
-            // A comparison covers as many bytes as the value has.
+            // A comparison covers the length of the value.
             Self::NotByPrefix(prefix) => {
                 meta(all, MetaKey::Oifname, Operator::NotEqual, prefix.as_bytes().to_vec());
             }
@@ -370,7 +371,8 @@ impl Match {
     }
 }
 
-/// Compares an address with a network. `offsets`: place of the address in the header of IPv4 and of IPv6.
+/// Compares an address with a network. `offsets` are the positions of the address in the headers of IPv4
+/// and IPv6.
 fn address(all: &mut Vec<Expressions>, network: &IpNet, offsets: [u32; 2]) {
     let (family, offset, octets, mask) = match (network.network(), network.netmask()) {
         (IpAddr::V4(ip), IpAddr::V4(mask)) => {
@@ -459,7 +461,7 @@ fn other(name: &str, attributes: Vec<DefaultNla>) -> Expressions {
     Expressions::Other { expression_type: name.to_owned(), attributes }
 }
 
-/// An interface's name as the kernel compares it.
+/// An interface name in the form that the kernel compares.
 fn padded(name: &str) -> Vec<u8> {
     let mut bytes = name.as_bytes().to_vec();
     bytes.truncate(NAME_LENGTH - 1);

@@ -38,7 +38,7 @@ pub struct RoutingRule {
 /// Adds a rule. Returns whether it was added: false if there is the same one.
 ///
 /// # Errors
-/// As the system says.
+/// The error of the system.
 pub fn add(rule: &RoutingRule) -> io::Result<bool> {
     let request = RouteNetlinkMessage::NewRule(message_of(rule));
     match change(NETLINK_ROUTE, request, NLM_F_CREATE | NLM_F_EXCL) {
@@ -51,7 +51,7 @@ pub fn add(rule: &RoutingRule) -> io::Result<bool> {
 /// Removes a rule.
 ///
 /// # Errors
-/// As the system says.
+/// The error of the system.
 pub fn remove(rule: &RoutingRule) -> io::Result<()> {
     change(NETLINK_ROUTE, RouteNetlinkMessage::DelRule(message_of(rule)), 0)
 }
@@ -59,7 +59,7 @@ pub fn remove(rule: &RoutingRule) -> io::Result<()> {
 /// The rules of both families of addresses. What a [`RoutingRule`] cannot say is left out.
 ///
 /// # Errors
-/// As the system says.
+/// The error of the system.
 pub fn list() -> io::Result<Vec<RoutingRule>> {
     let mut all = Vec::new();
     for family in [AddressFamily::Inet, AddressFamily::Inet6] {

@@ -43,8 +43,8 @@ impl Part {
         self.file.as_ref().expect("it is open until it is published")
     }
 
-    /// Closes the file of this size and gives it its path by calling `rename`, which gets the name of the unfinished
-    /// file and returns the size of the replaced file.
+    /// Closes the file of this size and gives it its path by calling `rename`, which receives the name of the
+    /// unfinished file and returns the size of the replaced file.
     ///
     /// # Errors
     /// Those of `rename`, and that a newer transfer sends the same file; the file stays unfinished.

@@ -23,7 +23,7 @@ use cap_std::fs::{Dir, DirEntry, Metadata};
 
 use super::workdir::open_nofollow;
 
-/// Memory of a pending name besides its bytes.
+/// Memory overhead of a pending name.
 const NAME_COST: usize = 64;
 /// Maximum depth of a tree. A sender's names have at most 2048 parts; other programs can create deeper trees. A level
 /// takes 40 bytes and its name.
@@ -181,8 +181,8 @@ impl Walk<'_> {
         }
     }
 
-    /// If the pending names exceed the limit, drops those of outer folders until they take at most half of it. So at
-    /// least as many new names are read before any are dropped again.
+    /// If the pending names exceed the limit, drops those of outer folders until the rest takes at most half of it.
+    /// At least as many new names are thus read before any are dropped again.
     fn drop_outer_names(&mut self) {
         let (limit, current) = (self.bounds.name_bytes, self.levels.len() - 1);
         if self.name_bytes <= limit {

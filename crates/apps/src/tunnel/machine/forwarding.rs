@@ -61,7 +61,7 @@ impl Forwarding {
     /// Lets this machine forward packets of the families of the tunnel's networks.
     ///
     /// # Errors
-    /// As the system says.
+    /// The error of the system.
     pub fn compare(&mut self, journal: &mut Journal) -> Result<(), JournalError> {
         let failed = |error| JournalError::Io(PathBuf::from("/proc/sys/net"), error);
         let interfaces = self.interfaces().map_err(failed)?;

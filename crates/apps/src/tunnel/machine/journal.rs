@@ -208,7 +208,7 @@ impl Journal {
     /// Adds a route, also if it was added before and the system has removed it. Does nothing if it exists.
     ///
     /// # Errors
-    /// As the system says.
+    /// The error of the system.
     pub fn add_route(&mut self, route: &Route) -> Result<(), JournalError> {
         let change = Change::Route(route.clone());
         let recorded = self.changes.contains(&change);
@@ -248,7 +248,7 @@ impl Journal {
     /// Installs a table of the packet filter.
     ///
     /// # Errors
-    /// As the system says.
+    /// The error of the system.
     pub fn install(&mut self, table: &firewall::Table) -> Result<(), JournalError> {
         let change = Change::Firewall { table: table.name.clone() };
         if !self.changes.contains(&change) {
@@ -260,7 +260,7 @@ impl Journal {
     /// Replaces a file, in whose place there was `before`.
     ///
     /// # Errors
-    /// As the system says.
+    /// The error of the system.
     pub fn replace(
         &mut self,
         file: &Path,

@@ -48,7 +48,7 @@ impl Locks {
     /// Closes the packet filter without a journal, such as on a full disk. [`open_unknown`] opens it.
     ///
     /// # Errors
-    /// As the system says.
+    /// The error of the system.
     pub fn close_without_journal(&self) -> io::Result<()> {
         firewall::install(&self.table())
     }
@@ -56,7 +56,7 @@ impl Locks {
     /// Closes what is open. Returns whether another program has opened it.
     ///
     /// # Errors
-    /// As the system says.
+    /// The error of the system.
     pub fn compare(&mut self, journal: &mut Journal) -> Result<bool, JournalError> {
         let table = self.table();
         let is_known = self.installed.as_ref() == Some(&table);
@@ -78,7 +78,7 @@ impl Locks {
 /// Removes a kill switch that is in no journal. Does nothing if there is none.
 ///
 /// # Errors
-/// As the system says.
+/// The error of the system.
 pub(super) fn open_unknown(tunnel: &str) -> Result<(), TunnelError> {
     match firewall::remove(&table_of(tunnel)) {
         // Who may not see the rules has not closed the machine.

@@ -238,7 +238,7 @@ impl Machine {
     /// Changes the size of the largest packet that enters the device, bytes.
     ///
     /// # Errors
-    /// As the system says.
+    /// The error of the system.
     pub(super) fn set_mtu(&self, mtu: u32) -> io::Result<()> {
         self.lock().routing.set_mtu(mtu)
     }

@@ -47,7 +47,7 @@ impl fmt::Display for Overlap {
 /// Finds a network of this machine that overlaps one of these, except those of the interface `own`.
 ///
 /// # Errors
-/// As the system says.
+/// The error of the system.
 pub fn overlap(networks: &[IpNet], own: &str) -> io::Result<Option<Overlap>> {
     let addresses = interfaces::list()?.into_iter().filter(|address| address.name != own);
     let mut found = addresses.filter_map(|address| {

@@ -87,7 +87,7 @@ impl Routing {
     /// Changes the size of the largest packet that enters the device, bytes.
     ///
     /// # Errors
-    /// As the system says.
+    /// The error of the system.
     pub fn set_mtu(&mut self, mtu: u32) -> io::Result<()> {
         let Some(device) = &mut self.device else { return Ok(()) };
         device.mtu = mtu;
@@ -97,7 +97,7 @@ impl Routing {
     /// Starts the device, and adds addresses and routes of it that are missing.
     ///
     /// # Errors
-    /// As the system says.
+    /// The error of the system.
     pub fn compare_device(&mut self) -> io::Result<()> {
         let Some(device) = &self.device else { return Ok(()) };
         let interfaces = routes::interfaces()?;

@@ -41,7 +41,7 @@ impl Journal {
     /// Installs a table of the packet filter that closes the machine. One of the same name is replaced in the same transaction.
     ///
     /// # Errors
-    /// As the system says.
+    /// The error of the system.
     pub fn close_filter(&mut self, table: &firewall::Table) -> Result<(), JournalError> {
         let change = Change::Closed { table: table.name.clone() };
         self.record(&change)?;
@@ -58,7 +58,7 @@ impl Journal {
     /// Returns whether anything was missing.
     ///
     /// # Errors
-    /// As the system says.
+    /// The error of the system.
     pub fn close_routing(&mut self, wanted: &[RoutingRule]) -> Result<bool, JournalError> {
         let change = Change::ClosedRouting;
         let is_new = !self.changes.contains(&change);

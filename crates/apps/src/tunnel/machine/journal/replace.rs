@@ -66,7 +66,7 @@ impl Before {
     /// What is there now.
     ///
     /// # Errors
-    /// As the system says.
+    /// The error of the system.
     pub fn read(file: &Path) -> io::Result<Self> {
         if let Ok(target) = fs::read_link(file) {
             return Ok(Self::Link(target));
@@ -81,7 +81,7 @@ impl Before {
     /// Makes it as it was.
     ///
     /// # Errors
-    /// As the system says.
+    /// The error of the system.
     pub fn restore(&self, file: &Path) -> io::Result<()> {
         match self {
             Self::Nothing => fs::remove_file(file),

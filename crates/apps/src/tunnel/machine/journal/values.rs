@@ -20,7 +20,7 @@ impl Journal {
     /// stays: another program has set it for all interfaces since.
     ///
     /// # Errors
-    /// As the system says.
+    /// The error of the system.
     pub fn set(
         &mut self,
         file: &Path,
@@ -56,7 +56,7 @@ impl Journal {
     /// Writes a switch of the system that sets the values of all interfaces as well. These come back with it.
     ///
     /// # Errors
-    /// As the system says.
+    /// The error of the system.
     pub fn set_switch(
         &mut self,
         switch: &Path,

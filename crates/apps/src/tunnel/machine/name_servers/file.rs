@@ -68,7 +68,7 @@ pub fn tunnel_of(file: &Path) -> Option<String> {
 /// Restores a file whose name servers this tunnel has set, if its journal is lost. Returns whether it was.
 ///
 /// # Errors
-/// As the system says.
+/// The error of the system.
 pub fn restore(file: &Path, tunnel: &str) -> io::Result<bool> {
     let text = std::fs::read(file).unwrap_or_default();
     let is_own = owner(&text) == Some(tunnel.as_bytes());

@@ -210,7 +210,7 @@ impl NameServers {
     /// Sets the servers in the file again if another program has changed it.
     ///
     /// # Errors
-    /// As the system says.
+    /// The error of the system.
     pub fn keep_listed(&self, journal: &mut Journal) -> Result<(), JournalError> {
         let (_, servers) = &self.current;
         match &self.listed {
