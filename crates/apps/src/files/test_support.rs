@@ -80,7 +80,7 @@ pub struct MemoryLink {
     size: usize,
 }
 
-/// A pair of links that is cut after so many bytes.
+/// A pair of links that is cut after this many bytes.
 pub fn pair(size: usize, cut_after: Option<u64>) -> (MemoryLink, MemoryLink) {
     let (a_out, b_in) = mpsc::channel(64);
     let (b_out, a_in) = mpsc::channel(64);

@@ -147,8 +147,8 @@ impl Connection {
         Self { shared, tasks }
     }
 
-    /// Opens a stream to `target`. Waits while all stream numbers are in use. Bytes may be written at once;
-    /// [`Stream::opened`] returns whether the other end accepts the stream.
+    /// Opens a stream to `target`. Waits while all stream numbers are in use. Bytes may be written
+    /// immediately; [`Stream::opened`] returns whether the peer accepts the stream.
     ///
     /// # Errors
     /// [`OpenError::Ended`].
@@ -225,7 +225,7 @@ impl Drop for Connection {
     }
 }
 
-/// Receives messages at once, whether or not their streams are read.
+/// Receives messages immediately, whether or not their streams are read.
 async fn take(carrier: Arc<impl MessageTransport>, shared: Arc<Shared>) {
     let mut arrived = Vec::new();
     let reason = loop {
@@ -244,7 +244,7 @@ async fn take(carrier: Arc<impl MessageTransport>, shared: Arc<Shared>) {
     shared.end(reason);
 }
 
-/// Sends messages one by one. Each is chosen only when the association can take it.
+/// Sends messages separately. Each is chosen only when the association can accept it.
 async fn send(carrier: Arc<impl MessageTransport>, shared: Arc<Shared>) {
     let most = carrier.message_size();
     loop {

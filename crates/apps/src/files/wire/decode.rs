@@ -11,7 +11,7 @@ use super::{
 /// The mode bits that are accepted.
 const MODE: u16 = 0o777 | super::EXACT;
 
-/// Decodes the bytes of a peer, however they are split.
+/// Decodes the bytes of a peer, regardless of how they are split.
 #[derive(Debug, Default)]
 pub struct Decoder {
     state: DecoderState,

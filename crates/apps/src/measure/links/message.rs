@@ -2,14 +2,14 @@
 //!
 //! ```text
 //! client                                            server
-//!   Open: most bytes that the server sends  -------->
+//!   Open: most bytes that the server may send ------>
 //!   <--------  Open: most bytes that it will send
 //!   Train: send these probes  ---------------------->
 //!   <========  probes
-//!   <--------  Sent: so many of them
+//!   <--------  Sent: number of probes sent
 //!   ========>  probes
-//!   Sent: so many of this train  ------------------->
-//!   <--------  Log: what arrived of it
+//!   Sent: number of probes sent  ------------------->
+//!   <--------  Log: arrivals of this train
 //! ```
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
@@ -51,21 +51,21 @@ pub struct Arrival {
 /// A message.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Message {
-    /// Opens the measurement: the most bytes that the server sends.
+    /// Opens the measurement: maximum number of bytes that the server sends.
     Open {
         /// Bytes of IP packets.
         bytes: u64,
     },
     /// Asks the server to send a train.
     Train(Train),
-    /// Ends a train: so many probes were sent.
+    /// Ends a train, with the number of probes sent.
     Sent {
         /// The train.
         id: u32,
         /// Probes that were sent, from the first one on.
         count: u32,
     },
-    /// What arrived of a train, in several parts.
+    /// The arrivals of a train, in several parts.
     Log {
         /// The train.
         id: u32,

@@ -1,4 +1,4 @@
-//! The server of a measurement of links: sends the trains that the client asks for, and reports those that arrive.
+//! The server of a measurement of links: sends the trains that the client requests, and reports those that arrive.
 
 use std::time::Duration;
 
