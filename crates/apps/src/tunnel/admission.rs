@@ -1,4 +1,5 @@
-//! What a tunnel checks and changes of each inner packet at both ends: its size, and the MSS of TCP.
+//! Checks and modifications of each inner packet at both ends of a tunnel: its size, and the MSS of
+//! TCP.
 
 use std::net::IpAddr;
 
@@ -8,7 +9,7 @@ use super::counters::{Counters, Refusal};
 use super::packet::{Headers, Transport};
 use super::path_mtu::{clamp_mss, too_big};
 
-/// What becomes of a packet of the device.
+/// Decision about a packet of the device.
 pub(super) enum Admission {
     /// It is carried.
     Taken((Headers, Bytes)),
@@ -36,8 +37,8 @@ pub(super) fn admit(
     Admission::Taken((headers, packet))
 }
 
-/// Clamps the MSS of a packet that opens a TCP connection. Other packets are not touched, because a packet that shares its
-/// memory with others is copied.
+/// Clamps the MSS of a packet that opens a TCP connection. Other packets are not modified, because modifying a packet
+/// that shares its memory with others copies it.
 pub(super) fn clamp(packet: &mut Bytes, headers: &Headers, mtu: u32) {
     if !matches!(headers.transport, Transport::Tcp { is_control: true, .. }) {
         return;

@@ -1,4 +1,4 @@
-//! What a tunnel has carried, dropped and refused.
+//! Counts of carried, dropped and refused packets of a tunnel.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -14,19 +14,19 @@ pub enum Refusal {
     Malformed(Malformed),
     /// Its source is not an address of the client that sent it.
     ForeignSource,
-    /// Nobody in the tunnel has its destination.
+    /// No client in the tunnel has its destination.
     NoSuchDestination,
-    /// It goes to another client, which the hub does not permit.
+    /// Its destination is another client, which the hub does not permit.
     ClientToClient,
-    /// It goes to a network that is not in the open Internet, which the hub does not permit.
+    /// Its destination is not in the public Internet, which the hub does not permit.
     Private,
-    /// It does not fit into the tunnel; its sender was told.
+    /// It does not fit into the tunnel; its sender was notified.
     TooBig,
     /// The queue was full.
     QueueFull,
-    /// The packets of all clients took all memory that they may have.
+    /// The packets of all clients use all memory that they may have.
     Memory,
-    /// The device did not take it.
+    /// The device did not accept it.
     Device,
     /// The queue of its flow had delayed packets for too long (CoDel).
     QueueDelay,
@@ -38,7 +38,7 @@ pub enum Refusal {
     Quota,
     /// It is a packet of the tunnel's own association, which the tunnel must not carry in itself.
     Loop,
-    /// It is no packet but a message that a tunnel does not have at this time.
+    /// It is not a packet, but a message that is invalid at this time.
     Message,
 }
 
@@ -110,17 +110,17 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// A packet of `bytes` was given to the paths.
+    /// Counts a packet of `bytes` that was passed to the paths.
     pub fn on_sent(&self, bytes: usize) {
         add(&self.sent, bytes);
     }
 
-    /// A packet of `bytes` from the peer was delivered.
+    /// Counts a packet of `bytes` from the peer that was delivered.
     pub fn on_received(&self, bytes: usize) {
         add(&self.received, bytes);
     }
 
-    /// A packet was not carried or not delivered.
+    /// Counts a packet that was not carried or not delivered.
     pub fn on_refused(&self, why: Refusal) {
         self.refused[why.index()].fetch_add(1, Ordering::Relaxed);
     }
@@ -140,7 +140,7 @@ impl Counters {
         add(&self.late, before.late, now.late);
     }
 
-    /// Number of connected clients of a hub; of a client, 1 while it is connected.
+    /// Sets the number of connected clients of a hub; for a client, 1 while it is connected.
     pub fn set_clients(&self, count: usize) {
         self.clients.store(count as u64, Ordering::Relaxed);
     }

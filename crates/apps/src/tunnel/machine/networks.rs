@@ -1,4 +1,4 @@
-//! Networks of a machine that a tunnel has to know.
+//! Networks of a machine that concern a tunnel.
 
 use std::fmt;
 use std::io;
@@ -9,7 +9,8 @@ use ropewalk_runtime::interfaces;
 
 use crate::tunnel::addresses;
 
-/// The networks that a tunnel carries: two halves of each address space, which leave the default route as it is.
+/// The networks that a tunnel carries: two halves of each address space, which leave the default route
+/// unchanged.
 pub fn everything() -> Vec<IpNet> {
     let halves = ["0.0.0.0/1", "128.0.0.0/1", "::/1", "8000::/1"];
     halves.iter().map(|half| half.parse().expect("a network")).collect()
