@@ -42,7 +42,7 @@ impl Extension {
         found.map_or("", |(name, _)| name)
     }
 
-    /// Why a sealed association cannot use it; none: it can.
+    /// Why a sealed association cannot use it. `None` if it can.
     pub const fn not_sealed(self) -> Option<&'static str> {
         match self {
             Self::Authentication => Some("a seal authenticates whole packets"),

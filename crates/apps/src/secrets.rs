@@ -117,7 +117,7 @@ pub fn read_file(path: &Path) -> Result<SharedKeys, SecretsError> {
     }
 }
 
-/// The secrets of a text; none if there is none. An error has its line.
+/// The secrets in a text. `None` if it contains none. An error includes its line.
 fn parse(text: &str) -> Result<Option<SharedKeys>, (usize, SecretProblem)> {
     let mut keys = SharedKeys::default();
     let mut known: Vec<(u16, usize)> = Vec::new();

@@ -1,30 +1,30 @@
-//! What the measured paths mean for queues, copies and waits.
+//! Effects of the measured paths on queues, copies and waits.
 
 use ropewalk_base::{Duration, Rate};
 
 use crate::config::{CodelConfig, Config};
 
-/// What an association has measured of one path.
+/// Measurements of one path by an association.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct PathState {
     /// Whether the path carries data now.
     pub usable: bool,
-    /// One-way delay to the peer, queues included. Only differences between paths matter.
+    /// One-way delay to the peer, including queues. Only differences between paths matter.
     pub forward: Duration,
     /// Mean deviation of the delay.
     pub deviation: Duration,
-    /// Smoothed round trip.
+    /// Smoothed round-trip time.
     pub round_trip: Duration,
-    /// The rate that the path can have; zero if unknown.
+    /// The achievable rate of the path; zero if unknown.
     pub rate: Rate,
-    /// Share of the packets that the path loses.
+    /// Packet loss rate.
     pub loss: f64,
     /// Time by which an acknowledgement is overdue; zero if none is.
     pub overdue: Duration,
 }
 
 impl PathState {
-    /// A path of unknown rate and without losses, whose one-way delay is `forward` in both directions.
+    /// A lossless path of unknown rate, whose one-way delay is `forward` in both directions.
     pub const fn new(forward: Duration) -> Self {
         Self {
             usable: true,
@@ -38,37 +38,38 @@ impl PathState {
     }
 }
 
-/// Loss rate above which interactive packets are copied: a lost packet of a call is heard.
+/// Loss rate above which interactive packets are copied: a lost packet of a call is audible.
 const COPY_LOSS: f64 = 2e-3;
-/// Deviations by which a delay may exceed its mean.
+/// Number of deviations by which a delay may exceed its mean.
 const DEVIATIONS: u64 = 4;
-/// Allowance for delayed acknowledgements and the grain of timers.
+/// Allowance for delayed acknowledgements and timer granularity.
 const GRAIN: Duration = Duration::from_millis(10);
-/// Share of the round trip that the queue of a bulk flow may take: that of the slowest path, and the repairs that a packet
-/// waits for ([`repair_share`]). CUBIC reduces its window to 0.7, so that it
-/// leaves a path idle after each reduction unless the queue held 0.43 of a round trip (RFC 9438, 4.6).
+/// Share of the round-trip time that the queue of a bulk flow may take: the round-trip time of the slowest path, plus
+/// the repairs that a packet waits for ([`repair_share`]). CUBIC reduces its window to 0.7, and leaves a path idle
+/// after each reduction unless the queue held 0.43 of a round trip (RFC 9438, 4.6).
 const BULK_TARGET: f64 = 0.5;
 /// Size of a full packet, bytes.
 const PACKET: f64 = 1500.0;
-/// Round trips for which the queue of a bulk flow may exceed that, as it does whenever its window grows.
+/// Number of round trips for which the queue of a bulk flow may exceed that, as it does whenever its
+/// window grows.
 const BULK_INTERVAL: u64 = 4;
-/// Maximum number of times that a lost packet is sent again. Its lifetime usually ends sooner.
+/// Maximum number of retransmissions of a packet. Its lifetime usually ends sooner.
 pub const REPAIRS: u8 = 3;
 
-/// Bytes that the association may have queued in any case, so that no path waits for the next input: two full packets.
+/// Bytes that the association may always queue, so that no path waits for the next input: two full packets.
 const SLACK: u64 = 3000;
-/// The same as a time at the rate of all paths. It is added to the delay of packets that are not interactive. With less,
-/// the driver is woken for every few packets: at 1 Gbit/s, half a millisecond is 43 packets.
+/// The same as a time at the rate of all paths. It is added to the delay of packets that are not interactive. With a
+/// smaller value, the driver is woken every few packets: at 1 Gbit/s, half a millisecond is 43 packets.
 const SLACK_TIME: Duration = Duration::from_micros(500);
 /// Margin for the difference between this estimate of the delays and the scheduler's.
 const LOOKAHEAD_GAIN: f64 = 1.25;
 
-/// A pause of the driver takes this part of a path's round trip at most.
+/// Inverse of the maximum share of a path's round-trip time that a pause of the driver may take.
 const PAUSE_SHARE: u64 = 10;
 
-/// Longest wait for a repair. Linux's TCP takes a packet for lost 200 ms after its round trip, and then sends the next one
-/// behind the same gap: a longer wait costs it several timeouts and nearly all of its window. Over a long round trip, a
-/// repair takes longer, and so does TCP's timeout, which follows the waits that TCP sees.
+/// Maximum wait for a repair. Linux's TCP considers a packet lost 200 ms after its round-trip time, and then sends
+/// the next one behind the same gap: a longer wait costs it several timeouts and nearly all of its window. Over a
+/// long round trip, a repair takes longer, and so does TCP's timeout, which follows the waits that TCP observes.
 const REPAIR_WAIT: Duration = Duration::from_millis(190);
 const REPAIR_WAIT_TRIPS: u64 = 2;
 
@@ -242,7 +243,7 @@ mod tests {
             );
             assert_eq!((outlook.lookahead, outlook.slack), (slack, slack), "{mbps} Mbit/s");
         }
-        // 40 Mbit/s for 2.5 ms: the queue lasts for the pause, too.
+        // 40 Mbit/s for 2.5 ms: the queue also lasts for the pause.
         let path = PathState { rate: Rate::from_bps(40_000_000), ..PathState::new(ms(10)) };
         assert_eq!(Outlook::of(&config, &[path], ms(2)).slack, 12_500);
     }
@@ -275,9 +276,9 @@ mod tests {
         };
         for (paths, target_us, interval_us) in [
             (vec![path(20, 0.0)], 20_000, 160_000),
-            // One repair of 50 ms at a time, at least.
+            // At least one repair of 50 ms at a time.
             (vec![path(20, 0.02), path(20, 0.0)], 45_000, 360_000),
-            // 83 packets within the time of a repair, of which one in ten times that is lost.
+            // 83 packets within the time of a repair; one is lost in every ten such times.
             (vec![path(20, 0.0012)], 22_500, 180_000),
             (vec![path(0, 0.5)], 20_000, 160_000),
         ] {

@@ -9,7 +9,7 @@ use ropewalk_engine::sctp::{
     StreamScheduler,
 };
 
-/// Which end of the DTLS handshake this is. It decides the numbers of the channels that this end opens (RFC 8832, 6).
+/// The DTLS role of this end. It determines the numbers of the channels that this end opens (RFC 8832, 6).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DtlsRole {
     /// DTLS client (`a=setup:active`): even numbers.
@@ -42,17 +42,17 @@ pub struct Config {
     pub local_port: u16,
     /// SCTP port of the peer (`a=sctp-port` of the peer's session description; 5000).
     pub remote_port: u16,
-    /// Largest SCTP packet, bytes: what fits into one DTLS record and one datagram on the path (1132). RFC 8831, 5: IP
-    /// packets should at first have at most 1200 bytes with IPv4. The headers of IPv4, UDP and a record of DTLS 1.2 with
-    /// AES-GCM take 65 of them.
+    /// Maximum size of an SCTP packet, bytes: it must fit into one DTLS record and one datagram on the path (1132).
+    /// RFC 8831, 5: IP packets should initially have at most 1200 bytes with IPv4. The headers of IPv4, UDP and a
+    /// record of DTLS 1.2 with AES-GCM take 65 of them.
     pub max_packet: u32,
-    /// Longest message that this end takes, bytes (`a=max-message-size` of its session description; 262,144). The channel
-    /// of a longer one is closed.
+    /// Maximum size of a message that this end accepts, bytes (`a=max-message-size` of its session description;
+    /// 262,144). A longer message closes its channel.
     pub max_message_size: usize,
-    /// Longest message that the peer takes, bytes (`a=max-message-size` of the peer's session description; 65,536 if that
-    /// has none, RFC 8841, 6; 0 there means any length: use `usize::MAX`).
+    /// Maximum size of a message that the peer accepts, bytes (`a=max-message-size` of the peer's session
+    /// description; 65,536 if that has none, RFC 8841, 6; 0 there means any length: use `usize::MAX`).
     pub peer_max_message_size: usize,
-    /// Maximum number of messages that wait for a peer's acknowledgement, bytes (4 MiB). The last message may exceed it.
+    /// Maximum amount of data that waits for a peer's acknowledgement, bytes (4 MiB). The last message may exceed it.
     pub send_buffer: u64,
     /// The receive window: most data that the peer sends before the application takes it, bytes (1 MiB). A longer one is
     /// needed for a product of rate and round trip that exceeds it. Data that the peer sends again needs as much memory once

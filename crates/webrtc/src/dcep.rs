@@ -210,7 +210,7 @@ mod tests {
         #[test]
         fn what_is_read_is_written_as_it_was(message in prop::collection::vec(any::<u8>(), 0..64), kind in 0..6usize) {
             let mut message = message;
-            // Most random bytes are no message: half of the cases begin like one.
+            // Random bytes are rarely a message, so half of the cases start like one.
             if message.len() > 12 && message[0] % 2 == 0 {
                 message[..2].copy_from_slice(&[OPEN, TYPES[kind].0]);
                 let texts = message.len() - 12;

@@ -1,5 +1,5 @@
-//! A peer that breaks the rules of RFC 8831 and RFC 8832: each fault is counted, memory stays bounded, and other channels
-//! go on.
+//! A peer that violates RFC 8831 and RFC 8832: each fault is counted, memory stays bounded, and other channels
+//! continue.
 
 use ropewalk_base::StreamId;
 use ropewalk_engine::sctp::AcceptedRequests;
@@ -44,7 +44,7 @@ fn send(link: &mut Link<Ours, Crafted>, stream: u16, ppid: u32, bytes: &[u8]) {
     link.b.send(now, stream, ppid, bytes);
 }
 
-/// A well-behaved channel beside the others still works.
+/// A well-behaved channel still works alongside the others.
 fn goes_on(link: &mut Link<Ours, Crafted>) {
     send(link, 1000, DCEP, &open("sound"));
     send(link, 1000, STRING, b"still here");
@@ -81,7 +81,7 @@ fn channels_with_numbers_of_this_end_are_refused() {
     }
     link.run(|link| count(&link.a.connection, Violation::Parity) == 3);
     assert!(link.b.received.is_empty());
-    // This end does not use the numbers any more: the peer may still send on them.
+    // This end no longer uses the numbers: the peer may still send on them.
     let now = link.now;
     let own = link.a.connection.open(now, ChannelOptions::default());
     assert_eq!(own, Ok(ChannelId(5)));

@@ -184,7 +184,7 @@ impl End for Crafted {
 pub struct Weather {
     /// Packets lost, of 1000.
     pub loss_permille: u64,
-    /// Most additional delay, ms. Packets overtake each other.
+    /// Maximum additional delay, ms. Packets overtake each other.
     pub jitter_ms: u64,
 }
 
@@ -223,7 +223,7 @@ impl<A: End, B: End> Link<A, B> {
     /// Runs until `done`.
     ///
     /// # Panics
-    /// If nothing happens any more before that, or if it takes ten minutes.
+    /// If no more events happen before that, or if it takes ten minutes.
     pub fn run(&mut self, mut done: impl FnMut(&mut Self) -> bool) {
         let limit = self.now + LIMIT;
         loop {

@@ -54,7 +54,7 @@ struct Ours {
     own: BTreeMap<&'static str, ChannelId>,
     /// Messages that did not fit into the send buffer.
     queue: VecDeque<(ChannelId, Message)>,
-    /// What has come back on the channels of this end.
+    /// Messages received on the channels of this end.
     back: BTreeMap<ChannelId, Vec<Message>>,
     closed: BTreeMap<ChannelId, ChannelClosed>,
     /// Channels of the peer with their labels and the number of their messages.

@@ -143,7 +143,7 @@ fn lock(file: &Path) -> Option<File> {
     Some(directory)
 }
 
-/// Replaces the file's content at once: a reader sees the old content or the new one.
+/// Replaces the file's content atomically: a reader sees the old content or the new one.
 fn replace(file: &Path, text: &str) -> io::Result<()> {
     // The name may be a link, which is kept.
     let target = fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());

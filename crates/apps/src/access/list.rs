@@ -95,10 +95,10 @@ impl AccessList {
         Ok(self.replace(table(peers, &given)))
     }
 
-    /// Replaces the peers that were given beside the file, and reads the file again.
+    /// Replaces the peers that were given in addition to the file, and reads the file again.
     ///
     /// # Errors
-    /// If the file cannot be read, or contains an error. The list is unchanged then.
+    /// If the file cannot be read, or contains an error. In that case the list is unchanged.
     ///
     /// # Panics
     /// If every key is admitted: such a list stays open.

@@ -110,12 +110,13 @@ fn help(known: &KnownPeers, error: &KeyError) -> String {
     }
 }
 
-/// The user's list of peers, whether or not it exists; none without a directory for settings.
+/// The user's list of peers, whether or not it exists. `None` without a directory for settings.
 pub fn peers_file() -> Option<PathBuf> {
     settings().map(|settings| settings.join(PEERS))
 }
 
-/// The file of the user's default key, whether or not it exists; none without a directory for settings.
+/// The file of the user's default key, whether or not it exists. `None` without a directory for
+/// settings.
 pub fn default_key() -> Option<PathBuf> {
     settings().map(|settings| settings.join(IDENTITY))
 }

@@ -38,7 +38,7 @@ const CONNECTIONS: usize = 32;
 const PENDING_LIMIT: usize = 32;
 /// How long such a connection may stay.
 const PENDING_TIMEOUT: Duration = Duration::from_secs(5);
-/// Most time until a request's head is complete; also ends idle connections.
+/// Timeout for a complete request head; also ends idle connections.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum number of bytes of a head.
 const HEAD_LIMIT: usize = 16 << 10;

@@ -33,7 +33,8 @@ const TICK: Duration = Duration::from_secs(1);
 const EVENTS_LIMIT: usize = 4096;
 /// Events that the status contains.
 const SHOWN_EVENTS: usize = 100;
-/// How long a reader waits for new figures of idle endpoints. Their tasks answer at once, unless the machine is busy.
+/// How long a reader waits for new figures of idle endpoints. Their tasks answer immediately, unless the machine is
+/// busy.
 const FRESH_TIMEOUT: Duration = Duration::from_millis(100);
 /// How long the thread waits for its clients at the end.
 const END_TIMEOUT: Duration = Duration::from_millis(200);
@@ -87,7 +88,7 @@ impl std::error::Error for BindError {}
 pub trait Sink: Send {
     /// Something happened.
     fn event(&mut self, record: &EventRecord);
-    /// A second has passed. Seconds are left out in which nothing happens and nobody reads, unless [`Self::uses_time`].
+    /// Called once per second. Seconds without events and readers are skipped, unless [`Self::uses_time`].
     fn tick(&mut self, status: &Status, ledger: &Ledger);
     /// Whether ticks and intervals matter while nothing happens. They wake the process.
     fn uses_time(&self) -> bool {
@@ -164,7 +165,7 @@ impl Observation {
     /// Binds all addresses.
     ///
     /// # Errors
-    /// [`BindError`]. A status socket that cannot be bound is no error: it is left out.
+    /// [`BindError`]. A status socket that cannot be bound is left out without an error.
     pub fn bind(settings: Settings) -> Result<Self, BindError> {
         let (sender, events) = mpsc::channel(EVENTS_LIMIT);
         let reporter = Reporter { events: sender, dropped: Arc::default() };
@@ -378,7 +379,7 @@ struct State {
     /// What had happened at the last tick.
     activity: Option<(u64, u64, Option<Transfer>)>,
     never_pauses: bool,
-    /// The latest event is one of those of which only the latest matters.
+    /// The latest event is of a kind for which only the latest event matters.
     frequent_last: bool,
     published: Arc<Published>,
     sources: Sources,
@@ -478,7 +479,7 @@ impl State {
         self.activity = activity;
         self.published.is_paused.store(is_idle, Ordering::Relaxed);
         if !is_idle {
-            // The last figures before a pause have to show that nothing is carried any more.
+            // The last figures before a pause must show that no more traffic passes.
             self.observer.request();
         }
     }

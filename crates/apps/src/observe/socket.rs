@@ -1,6 +1,7 @@
-//! The status of a command on a Unix socket: one JSON document per line, the first at once and then one a second.
+//! The status of a command on a Unix socket: one JSON document per line, the first immediately and then one per
+//! second.
 //!
-//! The socket is in the runtime directory of the user, with mode 0600: nobody else can read it.
+//! The socket is in the runtime directory of the user, with mode 0600: no other user can read it.
 
 use std::fs::{self, DirBuilder, Permissions};
 use std::io::{self, BufRead, BufReader, ErrorKind, Read};

@@ -19,7 +19,7 @@ use super::responder::Responder;
 
 /// Time between two transmissions of the same datagram.
 const RETRANSMIT: Duration = Duration::from_millis(300);
-/// How long the initiator waits for the peer. The peer answers at once.
+/// How long the initiator waits for the peer. The peer answers immediately.
 const ANSWER_LIMIT: Duration = Duration::from_secs(10);
 /// How long the initiator looks for further addresses at which the peer answers.
 const ADDRESSES_TIME: Duration = Duration::from_millis(800);
@@ -247,7 +247,7 @@ impl Inbox {
         Self { sockets, received, _readers: readers }
     }
 
-    /// The next datagram. `None` if no socket can be read any more.
+    /// The next datagram. `None` if no socket can be read.
     async fn next(&mut self) -> Option<Received> {
         self.received.recv().await
     }

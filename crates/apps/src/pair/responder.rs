@@ -132,7 +132,7 @@ impl Responder {
         }
     }
 
-    /// Whether a peer used a wrong code. The code is of no use any more.
+    /// Whether a peer used a wrong code. The code can no longer be used.
     pub const fn is_refused(&self) -> bool {
         matches!(self.state, State::Refused(_))
     }

@@ -33,7 +33,7 @@ const REFUSALS: u32 = 3;
 /// Time for a refusal to arrive, and pause before the next datagram. Machines limit such answers to one per second.
 const REFUSAL_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Transport options for a proxy: many streams, none of which can occupy the send buffer.
+/// Transport options for a proxy: many streams, and no stream can occupy the send buffer.
 pub fn transport() -> Transport {
     // The proxy itself keeps the data of each connection until its turn comes.
     let unsent_limit = Some(UNSENT);
@@ -227,7 +227,7 @@ impl MessageTransport for MonitoredTransport {
 impl Drop for MonitoredTransport {
     fn drop(&mut self) {
         self.watcher.abort();
-        // All streams have ended: tells the peer at once.
+        // All streams have ended: notifies the peer immediately.
         self.association.abort();
     }
 }

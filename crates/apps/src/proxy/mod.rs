@@ -18,8 +18,8 @@ pub use self::notice::{Notice, NoticeSink};
 pub use self::reason::Reason;
 pub use self::target::{Host, Target, TargetError};
 
-/// Raises the process's limit of open files, of which each connection needs one, to its hard limit. If that fails, connections beyond the limit wait or
-/// are refused.
+/// Raises the process's limit of open files to its hard limit. Each connection needs one file. If that fails,
+/// connections beyond the limit wait or are refused.
 pub fn raise_file_limit() {
     #[cfg(unix)]
     {

@@ -41,7 +41,7 @@ async fn a_lost_exit_resets_what_was_open_and_is_found_again_for_what_comes() {
     exit.kill();
     let end = timeout(Duration::from_secs(5), open.read(&mut [0; 9])).await.unwrap();
     assert_eq!(end.unwrap_err().kind(), ErrorKind::ConnectionReset);
-    // Nobody waits for ever.
+    // The wait is limited.
     let (_, code) = timeout(Duration::from_secs(5), socks_connect(ports.socks, server.port()))
         .await
         .expect("an answer, although there is no exit");
@@ -70,7 +70,7 @@ async fn an_exit_that_forgot_us_is_given_up_but_not_one_that_is_only_silent_for_
     let ports = near(exit.clone(), None, server, short_timeouts()).await;
     let (mut open, code) = socks_connect(ports.socks, server.port()).await;
     assert_eq!(code, 0);
-    // All paths are down for a while: nobody can be reached, and the connection stays.
+    // All paths are down for a while: no target can be reached, and the connection stays.
     *exit.up.lock().unwrap() = false;
     exit.set_silent(true);
     sleep(Duration::from_millis(700)).await;

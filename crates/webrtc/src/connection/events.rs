@@ -45,7 +45,7 @@ impl Connection {
                 self.announce_all(now);
             }
             Reported::Writable => self.events.push_back(Event::Writable),
-            // RFC 9260, 5.2.4: the peer has lost its state, so its channels do not exist any more.
+            // RFC 9260, 5.2.4: the peer has lost its state, so its channels no longer exist.
             Reported::Restarted => self.close_all(),
             Reported::Closed(reason) => self.ended = Some(reason),
             // Resets are followed before each message. There is one path, whose addresses are not those of SCTP.

@@ -74,7 +74,7 @@ impl Connection {
         self.flush_dcep(now);
     }
 
-    /// Announces a channel of this end; a negotiated one is open at once (RFC 8831, 6.5).
+    /// Announces a channel of this end; a negotiated one is open immediately (RFC 8831, 6.5).
     fn announce(&mut self, id: u16) {
         let Some(channel) = self.channels.get_mut(&id) else { return };
         let weight = channel.options.priority.max(1);

@@ -59,7 +59,7 @@ impl Connection {
         }
     }
 
-    /// Counters of a channel; none if there is no such channel.
+    /// Counters of a channel. `None` if there is no such channel.
     pub fn channel_stats(&self, channel: ChannelId) -> Option<ChannelStats> {
         self.channels.get(&channel.0).map(|known| known.counters)
     }

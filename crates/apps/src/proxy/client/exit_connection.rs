@@ -55,7 +55,7 @@ pub struct ConnectTimeouts {
     pub doubt: Duration,
     /// If the second connection succeeds, the time that the first one has to recover (3 s).
     pub grace: Duration,
-    /// Interval at which the exit is asked for an answer while programs are connected (10 s).
+    /// Interval at which the exit must answer a request while programs are connected (10 s).
     pub ask: Duration,
 }
 
@@ -93,7 +93,8 @@ impl ExitConnection {
         Self { current, timeouts }
     }
 
-    /// Opens a stream to the target without waiting for the answer: bytes may be written at once.
+    /// Opens a stream to the target without waiting for the answer: bytes may be written
+    /// immediately.
     ///
     /// # Errors
     /// `ReasonKind::NoExit`, or `ReasonKind::Busy` if there are too many connections.
@@ -194,7 +195,8 @@ async fn maintain(
             ConnectionEnd::Ended(why) => {
                 publish.send_replace(None);
                 (reconnector.notify)(Notice::Lost(why.into()));
-                // An exit that accepts and closes connections at once must not be contacted too often.
+                // An exit that accepts connections and closes them immediately must not be contacted
+                // too often.
                 if since.elapsed() > timeouts.longest_pause {
                     reconnector.pause = timeouts.first_pause;
                 } else {

@@ -11,7 +11,7 @@ use crate::proxy::target::{Target, TargetError};
 
 /// Maximum length of a request's head, bytes.
 pub const HEAD_LIMIT: usize = 64 << 10;
-/// Most header fields.
+/// Maximum number of header fields.
 const FIELD_LIMIT: usize = 128;
 
 /// Fields that apply to one connection only (RFC 9110, 7.6.1), or to the proxy.
@@ -108,7 +108,8 @@ impl fmt::Display for HttpError {
     }
 }
 
-/// Parses the request in `bytes`. Returns it with the length of its head; none if the head is incomplete.
+/// Parses the request in `bytes`. Returns it with the length of its head. `None` if the head is
+/// incomplete.
 ///
 /// # Errors
 /// `HttpError`.

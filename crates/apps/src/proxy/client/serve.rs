@@ -89,7 +89,7 @@ impl ProxyClient {
         while tasks.join_next().await.is_some() {}
     }
 
-    /// Accepts every connection at once: the table of pending clients limits their number.
+    /// Accepts every connection immediately: the table of pending clients limits their number.
     async fn listen(self, Service { listener, protocol }: Service) {
         let protocol = Arc::new(protocol);
         let mut tasks = JoinSet::new();
@@ -217,7 +217,7 @@ impl ProxyClient {
         opened
     }
 
-    /// Relays bytes at once, while the exit's answer is still pending.
+    /// Relays bytes immediately, while the exit's answer is still pending.
     async fn forward(
         &self,
         client: ClientConnection,

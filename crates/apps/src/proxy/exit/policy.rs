@@ -116,9 +116,9 @@ fn special(ip: IpAddr) -> Option<&'static str> {
 /// Whether the address belongs to this machine. A service that listens on all addresses is often protected from the
 /// outside by a filter, but not from the machine itself.
 ///
-/// The interfaces do not list every local address: a route of type `local` makes a whole network local (AnyIP). For
-/// such a destination the system uses the destination itself as the source address, which a connected UDP socket
-/// shows without sending anything.
+/// The interfaces do not list every local address: a route of type `local` makes an entire network local (AnyIP).
+/// For such a destination the system uses the destination itself as the source address, which a connected UDP
+/// socket shows without sending anything.
 fn is_own(ip: IpAddr) -> bool {
     let listed = interfaces::list().is_ok_and(|all| all.iter().any(|it| it.ip == ip));
     listed || source_towards(ip) == Some(ip)

@@ -1,4 +1,4 @@
-//! Asynchronous name resolution without a thread per name: an abandoned lookup ends at once.
+//! Asynchronous name resolution without a thread per name: an abandoned lookup ends immediately.
 //!
 //! Uses the configuration of the system: its hosts file, name servers and search domains. Both files are read once,
 //! when the exit starts, so that a confined exit needs no files afterwards.
