@@ -24,7 +24,8 @@ impl CopyBudget {
         Self { tokens: BURST, at: Time::ZERO }
     }
 
-    /// Whether a packet that is sent now goes on two paths. `doubtful` means that the fastest path may not
+    /// Whether a packet that is sent now uses two paths. `doubtful` means that the fastest path may not
+    /// deliver it.
     /// deliver it.
     pub fn decide(
         &mut self,

@@ -78,7 +78,7 @@ const REPAIR_WAIT_TRIPS: u64 = 2;
 pub(crate) struct Outlook {
     /// How long a received packet waits for an earlier one of its flow.
     pub hold: Duration,
-    /// How long a message is worth sending.
+    /// How long a message should be sent and retransmitted.
     pub lifetime: Duration,
     /// Whether an interactive packet is worth a copy.
     pub doubtful: bool,
@@ -88,12 +88,12 @@ pub(crate) struct Outlook {
     pub lookahead: u64,
     /// The part of `lookahead` that only saves work.
     pub slack: u64,
-    /// How long the driver may do nothing although packets wait for it.
+    /// How long the driver may pause although packets wait for it.
     pub tolerable_pause: Duration,
 }
 
 impl Outlook {
-    /// Without measurements.
+    /// Decisions without measurements.
     pub const fn unknown(config: &Config) -> Self {
         let hold = config.latency_budget;
         let bulk_codel = config.codel;
@@ -108,7 +108,8 @@ impl Outlook {
         }
     }
 
-    /// From the measurements of the paths. `pause`: how long the driver may do nothing although packets could be sent.
+    /// Decisions from the measurements of the paths. `pause` is how long the driver may pause although packets could
+    /// be sent.
     pub fn of(config: &Config, paths: &[PathState], pause: Duration) -> Self {
         let usable = || paths.iter().filter(|path| path.usable);
         let Some(quickest) = usable().min_by_key(|path| path.forward) else {
@@ -117,8 +118,9 @@ impl Outlook {
         let latest = usable().map(|path| path.forward + path.deviation * DEVIATIONS).max();
         let spread = latest.unwrap_or_default().saturating_sub(quickest.forward);
         let round_trip = usable().map(|path| path.round_trip).max().unwrap_or_default();
-        // A loss is found one round trip and a quarter after the packet was sent (RFC 8985, 6.2). A packet that is lost
-        // twice arrives three round trips late at most. TCP reduces its window for each packet that is given up.
+        // A loss is detected one and a quarter round trips after the packet was sent (RFC 8985, 6.2). A packet that
+        // is lost twice arrives at most three round trips late. TCP reduces its window for each packet that is given
+        // up.
         let repair = round_trip * 3 + GRAIN;
         let repair_wait = REPAIR_WAIT.max(round_trip * REPAIR_WAIT_TRIPS);
         let hold = (spread + repair).min(spread.max(repair_wait)).min(config.latency_budget);
@@ -130,7 +132,7 @@ impl Outlook {
             target: target.max(seen.mul_f64(BULK_TARGET)),
             interval: interval.max(seen * BULK_INTERVAL),
         };
-        // The message waits for its path, which takes no longer than the paths' delays differ, and then is repaired.
+        // The message waits for its path, for at most the difference of the paths' delays, and is then repaired.
         let lifetime = hold + spread;
         let slack = SLACK.max(usable().map(|path| path.rate.bytes_in(SLACK_TIME + pause)).sum());
         let lookahead = lookahead(usable, quickest.forward + config.latency_budget) + slack;
@@ -139,9 +141,9 @@ impl Outlook {
     }
 }
 
-/// How long the driver of these paths may do nothing although packets wait for it. At both ends, in both directions, pauses
-/// lengthen the round trip by two of them in the mean. Where packets are lost, they also delay each repair and what waits for
-/// the repair. While an acknowledgement is overdue, all depends on what comes next.
+/// How long the driver of these paths may pause although packets wait for it. With pauses at both ends, in both
+/// directions, the round-trip time grows by two pauses on average. If packets are lost, pauses also delay each repair
+/// and the packets that wait for it. While an acknowledgement is overdue, nothing may be delayed.
 fn tolerable_pause<'a>(usable: impl Iterator<Item = &'a PathState>) -> Duration {
     let pause_of = |path: &PathState| {
         let is_undisturbed = path.overdue.is_zero() && path.loss <= COPY_LOSS;
@@ -150,17 +152,17 @@ fn tolerable_pause<'a>(usable: impl Iterator<Item = &'a PathState>) -> Duration 
     usable.map(pause_of).min().unwrap_or_default()
 }
 
-/// Mean time by which the repairs of a path's losses lengthen the round trip of a flow that is delivered in order. A repair
-/// takes a round trip and a quarter (RFC 8985, 6.2); it concerns all packets while one is always under way, and fewer of
-/// them if losses are rarer.
+/// Mean time by which the repairs of a path's losses lengthen the round trip of a flow that is delivered in order. A
+/// repair takes one and a quarter round trips (RFC 8985, 6.2). It affects all packets if a repair is always in
+/// progress, and fewer of them if losses are rarer.
 fn repair_share(path: &PathState) -> Duration {
     let repair = path.round_trip * 5 / 4;
     let packets = path.rate.bytes_in(repair) as f64 / PACKET;
     repair.mul_f64((path.loss * packets).min(1.0))
 }
 
-/// Whether a copy on the second quickest path arrives before a lost packet would, sent again on the quickest one. The loss
-/// is found a round trip and a quarter after it was sent (RFC 8985, 6.2).
+/// Whether a copy on the second fastest path arrives before a retransmission on the fastest one. The loss is detected
+/// one and a quarter round trips after the transmission (RFC 8985, 6.2).
 fn second_beats_repair<'a>(
     usable: impl Iterator<Item = &'a PathState>,
     quickest: &PathState,
@@ -170,9 +172,9 @@ fn second_beats_repair<'a>(
     second.is_some_and(|second| second < quickest.forward + quickest.round_trip * 5 / 4)
 }
 
-/// Bytes that quicker paths deliver until the slowest one delivers what it is given now. The slowest path takes the data
-/// behind these bytes, so that data arrives in order; a shorter queue leaves the path idle. Paths that deliver after `limit`
-/// do not count.
+/// Number of bytes that faster paths deliver before data sent now on the slowest one arrives. The slowest path takes
+/// the data behind these bytes, so that data arrives in order; a shorter queue leaves the path idle. Paths that
+/// deliver after `limit` do not count.
 fn lookahead<'a, I: Iterator<Item = &'a PathState>>(
     usable: impl Fn() -> I,
     limit: Duration,

@@ -26,12 +26,12 @@ pub enum Dcep {
     Ack,
 }
 
-/// Why bytes are no message of the protocol.
+/// Why bytes are not a message of the protocol.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DcepError {
     /// The message is empty, or its type is unknown.
     Type,
-    /// The length differs from what the fields say.
+    /// The length contradicts the fields.
     Length,
     /// The channel type is not assigned.
     ChannelType,
@@ -53,8 +53,8 @@ impl fmt::Display for DcepError {
 impl core::error::Error for DcepError {}
 
 impl Dcep {
-    /// The bytes of the message. The label and the protocol of an OPEN have at most 65,535 bytes each, which
-    /// [`Connection::open`](crate::Connection::open) checks; longer ones are cut off.
+    /// Encodes the message. The label and the protocol of an OPEN have at most 65,535 bytes each, which
+    /// [`Connection::open`](crate::Connection::open) checks; longer ones are truncated.
     pub fn encode(&self) -> Vec<u8> {
         let Self::Open(options) = self else { return vec![ACK] };
         let (kind, parameter) = channel_type(options);
@@ -76,7 +76,8 @@ impl Dcep {
     /// [`DcepError`] if it is not well formed.
     pub fn decode(bytes: &[u8]) -> Result<Self, DcepError> {
         match bytes {
-            // RFC 8832, 5.2: the message has one byte. pion sends three more, which mean nothing.
+            // RFC 8832, 5.2: the message has one byte. pion sends three more, which have no
+            // meaning.
             [ACK, ..] => Ok(Self::Ack),
             [OPEN, rest @ ..] => decode_open(rest).map(Self::Open),
             _ => Err(DcepError::Type),
@@ -102,7 +103,7 @@ fn channel_type(options: &ChannelOptions) -> (u8, u32) {
     (if options.ordered { kind } else { kind | UNORDERED }, parameter)
 }
 
-/// Reads what follows the message type of an OPEN.
+/// Reads the part of an OPEN after the message type.
 fn decode_open(rest: &[u8]) -> Result<ChannelOptions, DcepError> {
     let Some((header, texts)) = rest.split_first_chunk::<{ OPEN_HEADER - 1 }>() else {
         return Err(DcepError::Length);

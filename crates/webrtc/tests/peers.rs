@@ -1,5 +1,6 @@
-//! Whole WebRTC stacks as processes: a peer offers a connection on its standard output, reads the answer, opens channels, sends
-//! what comes on channels of this end back, and reports what became of each channel. The test compares every byte.
+//! Complete WebRTC stacks as processes: a peer offers a connection on its standard output, reads the answer, opens
+//! channels, echoes messages on channels of this end, and reports the result of each channel. The test compares every
+//! byte.
 
 #![expect(clippy::disallowed_methods, reason = "a test in real time gives up after a while")]
 
@@ -25,7 +26,7 @@ pub struct Sizes {
     pub ours: usize,
 }
 
-/// A peer that runs; it does not outlive the test.
+/// A running peer, which is killed when the test ends.
 struct Process(Child);
 
 impl Drop for Process {

@@ -15,7 +15,7 @@ use super::error::{AccessError, line_of};
 use super::file::parse;
 use super::policy::PeerPolicy;
 
-/// Largest access file, bytes: about ten thousand entries.
+/// Maximum size of an access file, bytes: about ten thousand entries.
 const FILE_MAX: u64 = 2 << 20;
 
 /// The peers that may use a server. Clones share one list: a reload applies to all of them.
@@ -31,7 +31,7 @@ struct Shared {
     table: RwLock<Arc<Table>>,
 }
 
-/// None: every peer may use the server.
+/// `None` if every peer may use the server.
 type Table = Option<BTreeMap<PublicKey, Arc<PeerPolicy>>>;
 
 /// Changes made by a reload.
@@ -87,7 +87,7 @@ impl AccessList {
     /// Reads the file again. Does nothing if there is no file.
     ///
     /// # Errors
-    /// If the file cannot be read, or contains an error. The list is unchanged then.
+    /// If the file cannot be read, or contains an error. In that case the list is unchanged.
     pub fn reload(&self) -> Result<Changes, AccessError> {
         let Some(file) = &self.shared.file else { return Ok(Changes::default()) };
         let peers = read(file)?;

@@ -17,12 +17,12 @@ const IDENTITY: &str = "ropewalk/identity.key";
 /// Maximum number of names that an error shows.
 const NAMES_SHOWN: usize = 8;
 
-/// A peer as users give it.
+/// A peer as users specify it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NamedPeer {
     /// A public key.
     Key(PublicKey),
-    /// A name in the user's list of peers, and why it is no key.
+    /// A name in the user's list of peers, and why it is not a key.
     Name(String, KeyError),
 }
 
@@ -39,13 +39,13 @@ pub enum FindPeerError {
         name: String,
         /// The list.
         file: PathBuf,
-        /// What could be done.
+        /// A hint on how to solve the problem.
         help: String,
     },
 }
 
 impl FindPeerError {
-    /// What could be done.
+    /// A hint on how to solve the problem.
     pub fn help(&self) -> &str {
         match self {
             Self::NoSettings => "set HOME, or give public keys",

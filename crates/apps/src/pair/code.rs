@@ -18,8 +18,8 @@ const SCHEME: &str = "ropewalk:";
 /// Maximum number of addresses of an invitation.
 const ADDRESSES_LIMIT: usize = 8;
 
-/// A code: eight characters, shown as two groups of four. The last character is a check character, so that a slip is
-/// noticed before it costs the code.
+/// A code: eight characters, shown as two groups of four. The last character is a check character, which detects a
+/// typing error before it uses up the code.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Code([u8; LEN]);
 
@@ -36,7 +36,7 @@ pub enum CodeError {
     NoRandomness,
 }
 
-/// What the other end needs: the code, and addresses of the end that shows it, if known.
+/// The information that the peer needs: the code, and addresses of the end that shows it, if known.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Invitation {
     /// The code.

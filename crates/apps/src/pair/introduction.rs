@@ -31,7 +31,7 @@ pub struct Introduction {
     pub name: String,
     /// Its version of Ropewalk. Chosen by the peer as well.
     pub release: String,
-    /// The port on which its servers listen. None: the port of the pairing.
+    /// The port on which its servers listen. `None` means the port of the pairing.
     pub port: Option<u16>,
     /// Addresses at which it may be reached.
     pub addresses: Vec<SocketAddr>,

@@ -1,8 +1,8 @@
 //! A proxy in two parts: programs connect to the near end, their connections leave at the far end (the exit), and all
 //! paths between the two carry them.
 //!
-//! Each connection uses a stream of the association of its own, so that a loss on one does not delay the others.
-//! Names are resolved at the exit.
+//! Each connection uses a separate stream of the association, so that a loss on one does not delay the others. Names
+//! are resolved at the exit.
 
 pub mod client;
 pub mod exit;

@@ -23,7 +23,7 @@ pub struct OwnAddresses {
 }
 
 impl OwnAddresses {
-    /// All addresses; none if the system does not provide them.
+    /// All addresses. Empty if the system does not provide them.
     pub fn get(&mut self, now: Time) -> &[InterfaceAddress] {
         if self.read_at.is_none_or(|at| now.since(at) > CACHE_LIFETIME) {
             self.all = interfaces::list().unwrap_or_default();

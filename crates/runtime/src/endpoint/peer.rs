@@ -183,7 +183,7 @@ pub struct Peer {
     pub opened_by_peer: bool,
     /// Whether the peer opened it and the application has not accepted it yet.
     pub incoming: bool,
-    /// Whether no handle exists any more: it is removed as soon as it has ended.
+    /// Whether no handle exists: it is removed as soon as it has ended.
     pub abandoned: bool,
     /// Whether a task waits until everything has been acknowledged.
     pub flushing: bool,

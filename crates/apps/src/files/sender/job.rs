@@ -58,7 +58,7 @@ struct Hashed {
 }
 
 impl Job {
-    /// Creates a job of which nothing has been sent.
+    /// Creates a job without progress.
     pub fn new(manifest: Manifest) -> Self {
         let states = manifest.entries.iter().map(|_| AtomicU8::new(PENDING)).collect();
         let existing = manifest.entries.iter().map(|_| AtomicU64::new(UNKNOWN)).collect();

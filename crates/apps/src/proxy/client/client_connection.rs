@@ -62,7 +62,7 @@ impl<E: std::fmt::Display> std::fmt::Display for RequestError<E> {
 #[derive(Debug)]
 pub struct ClientConnection {
     socket: TcpStream,
-    /// Bytes that were read and not yet parsed or passed on.
+    /// Bytes that were read and not yet parsed or forwarded.
     ahead: BytesMut,
     until: Instant,
     /// Which of the client's bytes go to the server.

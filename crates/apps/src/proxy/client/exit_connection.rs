@@ -23,9 +23,10 @@ pub struct EstablishedConnection {
     pub description: String,
     /// Whether the exit is silent: it has recently answered on no path.
     pub silent: watch::Receiver<bool>,
-    /// Asks the exit for an answer on each path. Without one, it becomes silent.
+    /// Requests an answer of the exit on each path. Without an answer, the exit becomes silent.
     pub ask: Box<dyn Fn() + Send + Sync>,
-    /// Waits until it is known that a silent exit has stopped, and that the paths are not to blame.
+    /// Waits until it is certain that a silent exit has stopped, and that the paths are not the
+    /// cause.
     pub stopped: Stopped,
 }
 
@@ -213,11 +214,11 @@ async fn maintain(
 
 type Publisher = watch::Sender<Option<Arc<Connection>>>;
 
-/// Why a connection has ended whose exit has stopped.
+/// Why a connection has ended after its exit stopped.
 const STOPPED: &str = "the exit was stopped: its port is closed";
 
-/// Asks a quiet exit for answers while programs are connected. A program may wait for data of an exit that was killed,
-/// without sending anything that would have to be acknowledged. Does not return.
+/// Requests answers from a quiet exit while programs are connected. A program may wait for data of an exit that was
+/// killed, without sending anything that must be acknowledged. Does not return.
 async fn ask_while_used(
     connection: &Connection,
     silent: &watch::Receiver<bool>,
@@ -233,7 +234,7 @@ async fn ask_while_used(
     }
 }
 
-/// What happened to a connection.
+/// How a connection ended.
 enum ConnectionEnd {
     /// It has ended, for this reason.
     Ended(String),
@@ -249,7 +250,7 @@ struct Reconnector<C> {
 }
 
 impl<C: Connector> Reconnector<C> {
-    /// Tries until a connection to the exit is established.
+    /// Retries until a connection to the exit is established.
     async fn connect_to(&mut self) -> EstablishedConnection {
         loop {
             match self.attempt().await {

@@ -53,7 +53,7 @@ pub enum RequestForm {
 /// The length of a request's body (RFC 9112, 6.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Length {
-    /// So many bytes.
+    /// This number of bytes.
     Bytes(u64),
     /// Given by the chunks.
     Chunked,

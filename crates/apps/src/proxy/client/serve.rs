@@ -119,7 +119,7 @@ impl ProxyClient {
         }
     }
 
-    /// Reads the request of a client and waits for a place. None: the client was refused.
+    /// Reads the request of a client and waits for a place. `None` if the client was refused.
     async fn admit(
         &self,
         client: &mut ClientConnection,
@@ -258,7 +258,7 @@ async fn refuse(client: &mut ClientConnection, protocol: &ListenProtocol, reason
     }
 }
 
-/// The status for an invalid request. None: the client gets no answer.
+/// The status for an invalid request. `None` if the client gets no answer.
 fn status_of(error: &RequestError<HttpError>) -> Option<u16> {
     match error {
         RequestError::Malformed(error) => Some(error.status()),

@@ -44,9 +44,10 @@ pub fn short_key(key: &PublicKey) -> String {
 pub struct ExitPolicy {
     /// If not empty, the only permitted destinations, in the syntax of the exit's `--allow-to`.
     pub targets: Vec<Rule>,
-    /// Maximum number of simultaneous connections of this peer. None: the exit's own limit.
+    /// Maximum number of simultaneous connections of this peer. `None` selects the exit's own
+    /// limit.
     pub max_connections: Option<usize>,
 }
 
-/// Returns the current permissions of a key. None: it may no longer use the exit.
+/// Returns the current permissions of a key. `None` if it may no longer use the exit.
 pub type PermissionsOf = Arc<dyn Fn(&PublicKey) -> Option<ExitPolicy> + Send + Sync>;
