@@ -1,5 +1,4 @@
-//! Sends messages to an echo server, over one path per server address, and prints the state of the
-//! paths.
+//! Sends messages to an echo server, over one path per server address, and prints the state of the paths.
 //!
 //! `cargo run -p ropewalk-runtime --example echo_client -- KEY ADDRESS:PORT [ADDRESS:PORT ...]`
 
@@ -34,8 +33,7 @@ async fn run() -> Result<(), Failure> {
     for address in arguments {
         addresses.push(address.parse::<SocketAddr>()?);
     }
-    // One socket per path. A socket bound to an interface's address would send only through that
-    // interface.
+    // One socket per path. A socket bound to an interface's address would send only through that interface.
     let locals: Vec<SocketAddr> = addresses.iter().map(|remote| anywhere(remote).into()).collect();
     let options = Options::connecting(&locals)
         .sealed(SecretKey::generate()?, Allowed::Keys(BTreeSet::from([key])));
@@ -46,8 +44,7 @@ async fn run() -> Result<(), Failure> {
     asked?;
     println!("{answered} of {COUNT} came back");
     tell_paths(&association);
-    // Waits until all data has been acknowledged. Dropping the association would wait in the
-    // background.
+    // Waits until all data has been acknowledged. Dropping the association would wait in the background.
     association.shutdown().await?;
     Ok(())
 }

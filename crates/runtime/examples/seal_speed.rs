@@ -20,8 +20,7 @@ const CONTENT: usize = 1400;
 /// Datagrams per measurement, in batches as a socket takes them.
 const DATAGRAMS: usize = 3200;
 const BATCH: usize = 32;
-/// Number of short measurements. The fastest counts: other load only slows the machine down.
-/// down.
+/// Number of short measurements. The fastest counts: other load only slows the machine down. down.
 const TRIES: usize = 300;
 
 fn main() {

@@ -28,8 +28,7 @@ async fn pair(paths: usize) -> (Endpoint, Endpoint, Association, Association) {
     (server, client, near, far)
 }
 
-/// Waits until nothing has arrived at an endpoint for a while. Returns how many datagrams have
-/// arrived so far.
+/// Waits until nothing has arrived at an endpoint for a while. Returns how many datagrams have arrived so far.
 async fn settled(endpoint: &Endpoint) -> u64 {
     loop {
         let before = endpoint.counters().received;
@@ -92,8 +91,7 @@ async fn parameters_change_while_an_association_lives_and_bad_ones_are_refused()
 #[tokio::test]
 async fn what_was_not_delivered_can_be_had_after_the_end() {
     let (_server, _client, near, far) = pair(1).await;
-    // The application does not read: the first messages fill the peer's window, and the rest stay
-    // queued.
+    // The application does not read: the first messages fill the peer's window, and the rest stay queued.
     let message = |label: u32| Bytes::from(label.to_be_bytes().repeat(250));
     let mut count = 0;
     let fill = async {

@@ -41,8 +41,7 @@ fn receive(socket: &UdpSocket, buffer: &mut [u8]) -> Option<(usize, SocketAddr, 
     Some((got.bytes, SocketAddr::from((from.ip(), from.port())), tos))
 }
 
-/// Forwards datagrams between a server and the only client that sends to it here, and records their TOS
-/// bytes.
+/// Forwards datagrams between a server and the only client that sends to it here, and records their TOS bytes.
 fn relay(server: SocketAddr) -> (SocketAddr, Seen) {
     let socket = UdpSocket::bind(loopback()).expect("a free port");
     setsockopt(&socket, IpRecvTos, &true).expect("Linux has it");

@@ -43,8 +43,7 @@ struct Measure {
 
 #[derive(Clone, Copy)]
 enum Pace {
-    /// After this time. Datagrams that the server has no time for are lost, including those of its
-    /// clients.
+    /// After this time. Datagrams that the server has no time for are lost, including those of its clients.
     After(Duration),
     /// When the server has taken the previous burst, so that the system loses nothing, even on a slow machine.
     Taken,

@@ -62,8 +62,7 @@ async fn an_address_that_does_not_refuse_is_used() {
     assert_eq!(far.receive().await.map(|message| message.ppid), Some(7));
 }
 
-/// While refusals are watched, the system reports them by the next call on the socket, whichever it
-/// is.
+/// While refusals are watched, the system reports them by the next call on the socket, whichever it is.
 #[tokio::test]
 async fn associations_of_the_same_sockets_go_on_while_others_are_refused() {
     let server = Endpoint::open(Options::listening(&[at(1, 0)])).expect("a free port");

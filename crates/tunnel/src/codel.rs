@@ -130,8 +130,7 @@ impl<P> Codel<P> {
         out
     }
 
-    /// Marks the packet in `out`, or drops it and takes the next. Returns whether dropping
-    /// continues.
+    /// Marks the packet in `out`, or drops it and takes the next. Returns whether dropping continues.
     fn punish(&mut self, now: Time, config: &CodelConfig, out: &mut Dequeued<P>) -> bool {
         let Some(packet) = &out.packet else { return false };
         if packet.ecn.is_capable() {

@@ -95,8 +95,7 @@ impl<P> Ingress<P> {
         self.cost
     }
 
-    /// Limits the memory cost from the next packet on. If the queues exceed it now, they do not grow
-    /// further.
+    /// Limits the memory cost from the next packet on. If the queues exceed it now, they do not grow further.
     pub fn limit_cost(&mut self, most: u64) {
         self.cost_max = most.max(self.cost);
     }

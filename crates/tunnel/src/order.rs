@@ -196,8 +196,7 @@ mod tests {
 
     const HOLD: Duration = Duration::from_millis(50);
 
-    /// Delivers one packet per millisecond to the flow. Returns the output after each, and each
-    /// result.
+    /// Delivers one packet per millisecond to the flow. Returns the output after each, and each result.
     fn arrive(waits: bool, numbers: &[u64]) -> (Vec<Vec<u64>>, Vec<Fate>) {
         let mut flow = FlowOrder::new(0, numbers[0]);
         let mut delivered = Vec::new();

@@ -18,8 +18,7 @@ pub enum Class {
     /// Everything else. A bulk flow that sends little is treated as interactive.
     #[default]
     Bulk,
-    /// Backups and similar traffic: sent while nothing else waits, or 1500 bytes for each 24 kB of
-    /// others.
+    /// Backups and similar traffic: sent while nothing else waits, or 1500 bytes for each 24 kB of others.
     Background,
 }
 

@@ -83,8 +83,7 @@ impl Assemblies {
     }
 
     fn end(&mut self, key: Key, payload: &[u8]) -> Assembled {
-        // RFC 3758: if the rest of a message was abandoned, the engine ends the message with an
-        // empty part.
+        // RFC 3758: if the rest of a message was abandoned, the engine ends the message with an empty part.
         if payload.is_empty() {
             self.forget(key);
             return Assembled::Partly;

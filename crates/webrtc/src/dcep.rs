@@ -76,8 +76,7 @@ impl Dcep {
     /// [`DcepError`] if it is not well formed.
     pub fn decode(bytes: &[u8]) -> Result<Self, DcepError> {
         match bytes {
-            // RFC 8832, 5.2: the message has one byte. pion sends three more, which have no
-            // meaning.
+            // RFC 8832, 5.2: the message has one byte. pion sends three more, which have no meaning.
             [ACK, ..] => Ok(Self::Ack),
             [OPEN, rest @ ..] => decode_open(rest).map(Self::Open),
             _ => Err(DcepError::Type),

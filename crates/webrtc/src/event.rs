@@ -129,8 +129,7 @@ pub enum Violation {
     Text,
     /// A message is longer than [`Config::max_message_size`](crate::Config::max_message_size).
     TooLong,
-    /// A DATA_CHANNEL_ACK arrived on a channel that this end did not announce, or for the second
-    /// time.
+    /// A DATA_CHANNEL_ACK arrived on a channel that this end did not announce, or for the second time.
     UnexpectedAck,
 }
 

@@ -115,8 +115,7 @@ pub fn peers_file() -> Option<PathBuf> {
     settings().map(|settings| settings.join(PEERS))
 }
 
-/// The file of the user's default key, whether or not it exists. `None` without a directory for
-/// settings.
+/// The file of the user's default key, whether or not it exists. `None` without a directory for settings.
 pub fn default_key() -> Option<PathBuf> {
     settings().map(|settings| settings.join(IDENTITY))
 }

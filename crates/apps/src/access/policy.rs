@@ -23,8 +23,7 @@ pub struct PeerPolicy {
     pub key: PublicKey,
     /// Addresses at which the peer's own servers listen, as text. A server does not use them.
     pub addresses: Vec<String>,
-    /// The pre-shared key that its handshakes must use. `None` selects the command's key, if it has
-    /// one.
+    /// The pre-shared key that its handshakes must use. `None` selects the command's key, if it has one.
     pub psk: Option<PresharedKey>,
     /// The moment from which on the peer gets no new association.
     pub expires: Option<SystemTime>,
@@ -39,8 +38,7 @@ pub struct PeerPolicy {
 /// Permissions of a client of a tunnel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TunnelPolicy {
-    /// Its addresses in the tunnel, at most one of each network of the hub. If empty, the hub
-    /// chooses.
+    /// Its addresses in the tunnel, at most one of each network of the hub. If empty, the hub chooses.
     pub addresses: Vec<IpAddr>,
     /// Its limits. The hub's options apply where no limit is set.
     pub limits: ClientLimits,

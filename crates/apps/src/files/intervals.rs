@@ -12,8 +12,7 @@ pub struct Stretch {
     /// paths.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub socket: Option<u64>,
-    /// Name of the path's link: its interface, or its local address if there is none. `None` for
-    /// the sum.
+    /// Name of the path's link: its interface, or its local address if there is none. `None` for the sum.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub link: Option<String>,
     /// Local and remote address of the path. `None` for the sum.

@@ -1,5 +1,4 @@
-//! The interface between file transfer and an association: ordered messages, and statistics of its
-//! paths.
+//! The interface between file transfer and an association: ordered messages, and statistics of its paths.
 
 use std::fmt;
 use std::future::Future;
@@ -85,8 +84,7 @@ pub trait Link: Figures + 'static {
         messages: &mut (dyn Iterator<Item = Bytes> + Send),
     ) -> impl Future<Output = Result<(), AssociationEnded>> + Send;
 
-    /// Appends the messages that have arrived, at least one. Appends nothing if the association has
-    /// ended.
+    /// Appends the messages that have arrived, at least one. Appends nothing if the association has ended.
     fn receive_all(&self, into: &mut Vec<Bytes>) -> impl Future<Output = ()> + Send;
 
     /// The peer at the other end.

@@ -220,8 +220,7 @@ impl TransferStatus {
         self.brought.fetch_add(brought, Ordering::Relaxed);
     }
 
-    /// Handles an entry of this size that has failed: subtracts its bytes from those placed and
-    /// brought.
+    /// Handles an entry of this size that has failed: subtracts its bytes from those placed and brought.
     pub(super) fn lose(&self, placed: u64, brought: u64, size: u64) {
         let less = |counter: &AtomicU64, by: u64| {
             let reduced = counter.load(Ordering::Relaxed).saturating_sub(by);

@@ -27,8 +27,7 @@ pub struct Measurement {
     pub stats: Option<Stats>,
     /// Round-trip times of the latency probes during the bulk transfer, seconds, in the order of their answers.
     pub latencies_s: Vec<f64>,
-    /// How long bulk data of this end takes to its delivery in order. `None` if the server sends
-    /// it.
+    /// How long bulk data of this end takes to its delivery in order. `None` if the server sends it.
     pub delivery: Option<DeliveryDelay>,
 }
 

@@ -254,8 +254,7 @@ impl Event {
         matches!(self, Self::TargetConnected { .. })
     }
 
-    /// Whether only the latest of several consecutive events of this kind matters: a folder has
-    /// many files.
+    /// Whether only the latest of several consecutive events of this kind matters: a folder has many files.
     pub const fn is_frequent(&self) -> bool {
         matches!(self, Self::FileStarted { .. } | Self::FileFinished { .. })
     }

@@ -276,8 +276,7 @@ impl Ledger {
         self.peers.entry(label).or_default().established += 1;
     }
 
-    /// The label if it has totals or there is room for them, otherwise the label that further peers
-    /// share.
+    /// The label if it has totals or there is room for them, otherwise the label that further peers share.
     fn bounded(&self, label: String) -> String {
         if self.peers.contains_key(&label) || self.peers.len() < SERIES_LIMIT {
             return label;

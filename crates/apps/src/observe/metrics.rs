@@ -35,8 +35,7 @@ pub const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; char
 /// Media type of the older format.
 pub const PLAIN: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// The metrics of the command, with their media type. `accept` lists the media types that the client
-/// accepts.
+/// The metrics of the command, with their media type. `accept` lists the media types that the client accepts.
 pub fn encode(figures: &Arc<Mutex<Figures>>, accept: &str) -> (String, &'static str) {
     encode_collector(Box::new(Shared(figures.clone())), accept)
 }

@@ -453,8 +453,7 @@ impl State {
         self.sink.event(&record);
     }
 
-    /// Updates everything that can be read. `was_paused` means that there was no tick until an event
-    /// occurred.
+    /// Updates everything that can be read. `was_paused` means that there was no tick until an event occurred.
     fn tick(&mut self, was_paused: bool) {
         let dropped = self.dropped.swap(0, Ordering::Relaxed);
         if dropped > 0 {

@@ -6,8 +6,7 @@ use std::str::FromStr;
 /// The characters of a code: digits and capital letters without those that look like others (0, 1, I, L, O). Their
 /// number is prime, which the check character needs.
 const ALPHABET: &[u8; 31] = b"23456789ABCDEFGHJKMNPQRSTUVWXYZ";
-/// Random characters, 34 bits. A wrong code ends the pairing, so each code can be guessed only
-/// once.
+/// Random characters, 34 bits. A wrong code ends the pairing, so each code can be guessed only once.
 const RANDOM: usize = 7;
 /// Characters of a code: the random ones and the check character.
 const LEN: usize = RANDOM + 1;

@@ -27,8 +27,7 @@ const ADDRESSES_TIME: Duration = Duration::from_millis(800);
 const LINGER: Duration = Duration::from_secs(2);
 /// How long an initiator that has proved the code may take to finish.
 const PROVED_LIMIT: Duration = Duration::from_secs(15);
-/// Maximum number of datagrams that wait to be handled. Further ones are dropped, as by a full
-/// socket.
+/// Maximum number of datagrams that wait to be handled. Further ones are dropped, as by a full socket.
 const QUEUE: usize = 64;
 /// Maximum number of addresses of this machine that are bound.
 const SOCKETS_LIMIT: usize = 32;

@@ -153,8 +153,7 @@ fn a_responder_without_the_code_is_not_accepted() {
     assert_eq!(ends.initiator.failed(), Some(PairingError::WrongCode));
 }
 
-/// An attacker that starts exchanges from many sources. `forged` means that it does not receive the
-/// answers.
+/// An attacker that starts exchanges from many sources. `forged` means that it does not receive the answers.
 struct Flood {
     guess: Vec<u8>,
     sources: u16,

@@ -1,5 +1,4 @@
-//! The hub's table of inner addresses: which client has which address, and which packets it may
-//! send.
+//! The hub's table of inner addresses: which client has which address, and which packets it may send.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -356,8 +355,7 @@ impl<C> Default for Connected<C> {
 }
 
 impl<C: PartialEq + Clone> Connected<C> {
-    /// Adds a client. Returns the clients that had its addresses: the same client, over an earlier
-    /// association.
+    /// Adds a client. Returns the clients that had its addresses: the same client, over an earlier association.
     pub fn insert(&mut self, addresses: &[IpNet], client: &C) -> Vec<C> {
         let mut replaced = Vec::new();
         for address in addresses.iter().map(IpNet::addr) {

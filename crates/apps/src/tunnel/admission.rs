@@ -1,5 +1,4 @@
-//! Checks and modifications of each inner packet at both ends of a tunnel: its size, and the MSS of
-//! TCP.
+//! Checks and modifications of each inner packet at both ends of a tunnel: its size, and the MSS of TCP.
 
 use std::net::IpAddr;
 

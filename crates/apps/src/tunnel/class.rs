@@ -114,8 +114,7 @@ fn ports(word: &str) -> Option<RangeInclusive<u16>> {
     (!range.is_empty()).then_some(range)
 }
 
-/// The class of a packet: that of the first rule that matches, or by the packet's own marks if none
-/// does.
+/// The class of a packet: that of the first rule that matches, or by the packet's own marks if none does.
 pub fn classify(packet: &Headers, rules: &[ClassRule]) -> Class {
     if let Some(rule) = rules.iter().find(|rule| rule.matches(packet)) {
         return rule.class;

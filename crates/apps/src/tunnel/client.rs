@@ -33,8 +33,7 @@ use crate::observe::{Event, PeerIdentity, Reporter, TunnelFigures};
 /// How long the hub may take to answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long a hub may take to open an association before the user gets a hint about possible
-/// causes.
+/// How long a hub may take to open an association before the user gets a hint about possible causes.
 const HINT_AFTER: Duration = Duration::from_secs(3);
 const HINT: &str = "no answer from the hub yet. It may be unreachable, UDP may be blocked on the way, --peer may not be its \
     key, its --allow does not have the key of this end, or the clock of this machine was set back";
@@ -453,8 +452,7 @@ enum Ended {
     Replaced(Fresh),
 }
 
-/// Requests addresses from the hub. Returns the association and the answer, or the reason of the
-/// failure.
+/// Requests addresses from the hub. Returns the association and the answer, or the reason of the failure.
 pub async fn greet(association: Association) -> Result<(Association, Welcome), String> {
     let hello = Control::Hello { version: VERSION }.encode();
     let sent = association.send(CONTROL_STREAM, CONTROL_PPID, hello.into()).await;

@@ -505,12 +505,10 @@ impl Shared {
         }
     }
 
-    /// Passes packets of the device to the clients that have their destinations. Adds answers for the
-    /// senders.
+    /// Passes packets of the device to the clients that have their destinations. Adds answers for the senders.
     fn distribute(&self, packets: &mut Vec<Bytes>, answers: &mut Vec<Vec<u8>>) {
         let at = self.meters.now();
-        // Locked once for all packets: connecting and disconnecting clients wait for at most one
-        // batch.
+        // Locked once for all packets: connecting and disconnecting clients wait for at most one batch.
         let connected = self.connected.read().unwrap_or_else(PoisonError::into_inner);
         // Successive packets for one client are passed together.
         let mut run: Option<(&Client, PacketBatch)> = None;

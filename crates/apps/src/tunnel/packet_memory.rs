@@ -57,7 +57,7 @@ impl PacketMemory {
     }
 }
 
-/// What the queues of one lane take. It is given back when the lane ends.
+/// Memory used by the queues of one lane. It is released when the lane ends.
 #[derive(Debug, Default)]
 pub struct QueueShare {
     memory: Arc<PacketMemory>,
@@ -65,7 +65,7 @@ pub struct QueueShare {
 }
 
 impl QueueShare {
-    /// Nothing of this memory.
+    /// Creates an empty share of this memory.
     pub const fn of(memory: Arc<PacketMemory>) -> Self {
         Self { memory, taken: 0 }
     }
@@ -75,7 +75,7 @@ impl QueueShare {
         &self.memory
     }
 
-    /// The queues take so much now. Returns how much each of them may take from now on, bytes.
+    /// Sets the current usage of the queues. Returns the limit of each of them from now on, bytes.
     pub fn set(&mut self, cost: u64) -> u64 {
         if cost != self.taken {
             // Wraps around if it is less than before.

@@ -123,8 +123,7 @@ pub struct Volume {
 }
 
 impl Volume {
-    /// Starts a new month. An earlier month changes nothing: a clock that was set back grants no new
-    /// volume.
+    /// Starts a new month. An earlier month changes nothing: a clock that was set back grants no new volume.
     fn follow(&mut self, month: Month) {
         if month > self.month {
             *self = Self { month, bytes: 0 };

@@ -22,8 +22,7 @@ const LOOK: Duration = Duration::from_secs(30);
 /// The links of a client, and their state.
 #[derive(Debug)]
 pub struct UnusableLinks {
-    /// Interfaces and addresses that the user has named. If empty, all interfaces except TUN
-    /// devices.
+    /// Interfaces and addresses that the user has named. If empty, all interfaces except TUN devices.
     named: Vec<String>,
     hubs: Vec<SocketAddr>,
     /// The links that cannot be used, and since when.

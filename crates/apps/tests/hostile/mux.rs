@@ -64,8 +64,7 @@ impl World {
         events
     }
 
-    /// The application accepts streams, writes, reads a little and releases handles, like a slow
-    /// program.
+    /// The application accepts streams, writes, reads a little and releases handles, like a slow program.
     fn use_streams(&mut self, noise: &mut Noise) {
         let Some(count) = (self.keys.len() as u64).checked_sub(1) else { return };
         let at = noise.below(count + 1) as usize;

@@ -72,8 +72,7 @@ impl FollowedAddresses {
         due.min()
     }
 
-    /// Updates the list with the addresses that exist now. Returns those that count as present from
-    /// now on.
+    /// Updates the list with the addresses that exist now. Returns those that count as present from now on.
     fn update(&mut self, now: Time, seen: &[IpAddr]) -> Vec<IpAddr> {
         if self.changes == 0 {
             self.changes = 1;
@@ -102,8 +101,7 @@ impl FollowedAddresses {
     }
 }
 
-/// The addresses of interfaces that are up, without duplicates: two interfaces may have the same
-/// address.
+/// The addresses of interfaces that are up, without duplicates: two interfaces may have the same address.
 fn present_addresses(all: &[InterfaceAddress]) -> Vec<IpAddr> {
     let mut seen: Vec<IpAddr> = Vec::new();
     for ip in all.iter().filter(|one| one.up).map(|one| one.ip.to_canonical()) {
@@ -210,8 +208,7 @@ impl EndpointState {
         done
     }
 
-    /// Requests the addition of an address. Returns whether the request was made, or can be repeated
-    /// later.
+    /// Requests the addition of an address. Returns whether the request was made, or can be repeated later.
     fn announce(&mut self, now: Time, peer: &mut Peer, ip: IpAddr) -> bool {
         if self.socket_at(ip).is_none() {
             return false;
@@ -288,8 +285,7 @@ impl Peer {
         }
     }
 
-    /// Whether packets from the path's current source do not arrive, so that the path may change its
-    /// source.
+    /// Whether packets from the path's current source do not arrive, so that the path may change its source.
     pub(super) fn may_begin_elsewhere(&self, path: PathId) -> bool {
         matches!(self.machine.path_status(path), PathStatus::Inactive | PathStatus::Unconfirmed)
     }
@@ -333,8 +329,7 @@ mod tests {
     fn an_address_counts_once_it_has_been_there_or_missing_for_long_enough() {
         let mut followed = FollowedAddresses::new(true);
         let both = [ip(1), ip(2)];
-        // Time (ms), addresses in the list, addresses reported as new, addresses that count as
-        // present.
+        // Time (ms), addresses in the list, addresses reported as new, addresses that count as present.
         type Look<'a> = (u64, &'a [IpAddr], &'a [IpAddr], &'a [IpAddr]);
         let looks: [Look<'_>; 9] = [
             (0, &both[..1], &[], &both[..1]),

@@ -222,8 +222,7 @@ impl EndpointState {
     pub(super) fn announce_at(&mut self, now: Time, peer: &mut Peer, ip: IpAddr) {
         let Some(route) = self.route_from(peer, ip) else { return };
         match peer.path_to(route) {
-            // A socket that is bound to the unspecified address has one path to each address of the
-            // peer.
+            // A socket that is bound to the unspecified address has one path to each address of the peer.
             Some(path) if peer.may_begin_elsewhere(path) => {
                 peer.machine.announce_from(now, path);
                 peer.set_route(path, route);

@@ -61,8 +61,7 @@ impl Admission {
         self.shards().flat_map(refused).collect()
     }
 
-    /// Waits until an initiator was refused, or the endpoint may have ended. At most one task may
-    /// wait.
+    /// Waits until an initiator was refused, or the endpoint may have ended. At most one task may wait.
     pub async fn refused(&self) {
         self.signals.refused.notified().await;
     }

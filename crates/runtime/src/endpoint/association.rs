@@ -37,8 +37,7 @@ pub struct Received {
     pub ppid: u32,
     /// Its bytes.
     pub bytes: Bytes,
-    /// Whether this is a complete message. A message longer than the receive buffer is delivered in
-    /// parts.
+    /// Whether this is a complete message. A message longer than the receive buffer is delivered in parts.
     pub part: Part,
     /// Whether it was sent unordered.
     pub unordered: bool,
@@ -415,8 +414,7 @@ impl Association {
         set.unwrap_or(false)
     }
 
-    /// Signals that no more data follows for now, so that the scheduler can optimize the tail of the
-    /// transfer.
+    /// Signals that no more data follows for now, so that the scheduler can optimize the tail of the transfer.
     pub fn end_of_data(&self) {
         self.with(|peer, _| peer.machine.end_of_data());
     }
@@ -469,8 +467,7 @@ impl Association {
         self.with(|peer, _| peer.machine.measure_delivery_delays());
     }
 
-    /// The measured delays, nanoseconds. `None` unless they are measured, and once the association
-    /// is gone.
+    /// The measured delays, nanoseconds. `None` unless they are measured, and once the association is gone.
     pub fn delivery_delays(&self) -> Option<Histogram> {
         self.inspect(|peer, _| peer.machine.delivery_delays().cloned()).flatten()
     }

@@ -131,8 +131,7 @@ impl EndpointState {
         self.put_back(key, peer);
     }
 
-    /// Sends one sealed datagram that is not an SCTP packet. It is lost if the socket does not
-    /// accept it.
+    /// Sends one sealed datagram that is not an SCTP packet. It is lost if the socket does not accept it.
     pub(super) fn send_beside(
         &mut self,
         peer: &mut Peer,

@@ -12,8 +12,7 @@ use super::state::EndpointState;
 const HEARTBEAT: u32 = 4 + 4 + 16;
 
 impl Peer {
-    /// Extracts the answers to challenges from a packet of the peer. The engine does not know their
-    /// nonces.
+    /// Extracts the answers to challenges from a packet of the peer. The engine does not know their nonces.
     #[inline]
     pub fn take_heartbeat_answers(&mut self, now: Time, path: PathId, packet: &Packet) {
         if !self.validation.is_idle() {

@@ -106,8 +106,7 @@ impl EndpointState {
         }
     }
 
-    /// Handles the content of an opened datagram that is not an SCTP packet. Returns whether that
-    /// was the case.
+    /// Handles the content of an opened datagram that is not an SCTP packet. Returns whether that was the case.
     fn take_other_content(&mut self, now: Time, route: Route, one: &Opened, body: &[u8]) -> bool {
         if is_probe(body) {
             if let Some(peer) = self.peer(one.key) {
@@ -127,8 +126,7 @@ impl EndpointState {
         false
     }
 
-    /// Decodes the packet in an opened datagram into `packet`, and captures it. Returns whether it is
-    /// valid.
+    /// Decodes the packet in an opened datagram into `packet`, and captures it. Returns whether it is valid.
     fn decode_sealed(
         &mut self,
         route: Route,

@@ -89,8 +89,7 @@ struct Running {
 }
 
 impl InterfaceWatch {
-    /// Starts to watch the interfaces in the network namespace of this thread, unless already
-    /// started.
+    /// Starts to watch the interfaces in the network namespace of this thread, unless already started.
     ///
     /// # Panics
     /// Outside a tokio runtime.

@@ -33,8 +33,7 @@ pub struct Limits {
     /// Maximum number of half-open sessions of one key (4: two endpoints may use one key, and each may restart).
     /// Another one drops the key's oldest session.
     pub half_open_per_key: usize,
-    /// Maximum number of half-open sessions of one prefix (64). Another one drops the prefix's
-    /// oldest session.
+    /// Maximum number of half-open sessions of one prefix (64). Another one drops the prefix's oldest session.
     pub half_open_per_prefix: usize,
     /// Longest time until an initiator uses its session (10 s: one round trip and several lost datagrams).
     pub half_open_timeout: Duration,

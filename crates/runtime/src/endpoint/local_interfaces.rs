@@ -37,8 +37,7 @@ pub enum Change {
     Down,
     /// The carrier is back; the socket is still usable.
     Up,
-    /// The interface or address is back, possibly on another interface: the socket must be bound
-    /// again.
+    /// The interface or address is back, possibly on another interface: the socket must be bound again.
     Replaced,
     /// The interface has other addresses.
     AddressesChanged,

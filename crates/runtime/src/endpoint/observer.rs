@@ -244,8 +244,7 @@ impl Observer {
         self.slots().iter().filter_map(|slot| lock(&slot.latest).clone()).collect()
     }
 
-    /// Requests a snapshot from all open endpoints, even if nothing has happened since the last
-    /// one.
+    /// Requests a snapshot from all open endpoints, even if nothing has happened since the last one.
     pub fn request(&self) {
         self.slots().iter().for_each(|slot| slot.request());
     }

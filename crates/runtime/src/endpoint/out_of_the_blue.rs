@@ -144,8 +144,7 @@ impl EndpointState {
     pub(super) fn learn_addresses(&mut self, now: Time, peer: &mut Peer) {
         let follows = peer.follows_interfaces && peer.machine.reconfigures_addresses();
         if follows {
-            // Before new paths are added, which could start at addresses that the peer does not
-            // know.
+            // Before new paths are added, which could start at addresses that the peer does not know.
             self.note_own_addresses(peer);
             self.pin_sources(peer);
         }

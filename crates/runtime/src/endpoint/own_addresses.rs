@@ -216,8 +216,7 @@ mod tests {
                 "10.9.9.9",
                 &["10.0.0.1", "192.0.2.1"],
             ),
-            // Addresses that the user named are listed, regardless of their scope and the peer's
-            // location.
+            // Addresses that the user named are listed, regardless of their scope and the peer's location.
             (&[("10.0.0.1", None), ("192.0.2.1", None)], "203.0.113.5", &["10.0.0.1", "192.0.2.1"]),
             (&[("192.0.2.1", None)], "203.0.113.5", &[]),
             (&[("2001:db8::1", None)], "203.0.113.5", &["2001:db8::1"]),

@@ -97,8 +97,7 @@ impl PacketCapture {
         }
     }
 
-    /// Writes a received packet that arrived in the compact form to the capture file, in the standard
-    /// form.
+    /// Writes a received packet that arrived in the compact form to the capture file, in the standard form.
     fn on_decoded(&mut self, route: Route, local_end: LocalEnd<'_>, packet: &Packet) {
         if self.capture.has_pcapng() {
             let mut bytes = std::mem::take(&mut self.bytes);
@@ -228,16 +227,14 @@ impl EndpointState {
         });
     }
 
-    /// Writes a received packet that arrived in the compact form to the capture file, if there is
-    /// one.
+    /// Writes a received packet that arrived in the compact form to the capture file, if there is one.
     pub(super) fn capture_decoded(&mut self, route: Route, packet: &Packet) {
         self.with_capture(|state, capture| {
             capture.on_decoded(route, state.local_end_of(route), packet);
         });
     }
 
-    /// Writes a received packet to the qlog, if there is one. `key` is `None` if it belongs to no
-    /// association.
+    /// Writes a received packet to the qlog, if there is one. `key` is `None` if it belongs to no association.
     pub(super) fn log_received(
         &mut self,
         key: Option<AssociationKey>,

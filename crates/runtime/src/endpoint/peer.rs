@@ -33,8 +33,7 @@ const EVENTS_LIMIT: usize = 64;
 pub struct Route {
     /// Index of the socket.
     pub socket: usize,
-    /// The local address to send from, if the socket has several. `None` leaves the choice to the
-    /// system.
+    /// The local address to send from, if the socket has several. `None` leaves the choice to the system.
     pub source: Option<IpAddr>,
     /// The peer's address.
     pub remote: SocketAddr,
@@ -349,8 +348,7 @@ impl Peer {
         self.machine.validate_path(now, id);
     }
 
-    /// Handles the system's refusal of a datagram of this size, bytes: the path's interface cannot
-    /// carry it.
+    /// Handles the system's refusal of a datagram of this size, bytes: the path's interface cannot carry it.
     pub fn too_long(&mut self, now: Time, path: usize, datagram: usize) {
         let headers = self.machine.config().lower_header - self.encapsulation.overhead();
         let packet = u32::try_from(datagram).unwrap_or(u32::MAX).saturating_add(headers);
@@ -387,8 +385,7 @@ impl Peer {
                     self.push_event(PathEvent::Changed(path, status));
                 }
                 Event::Closed(reason) => {
-                    // An attempt that this end has given up does not count as an association that
-                    // ended.
+                    // An attempt that this end has given up does not count as an association that ended.
                     let given_up = CloseReason::Aborted(AbortCause::User);
                     if self.connected || reason != given_up {
                         self.note_occurrence(Occurrence::Closed(reason));

@@ -153,8 +153,7 @@ impl EndpointState {
         TransportEventKind::Closed { reason, said: said.map(PeerText::from_bytes), last }
     }
 
-    /// The event for a path's new status. `None` if the change does not affect whether the path
-    /// carries data.
+    /// The event for a path's new status. `None` if the change does not affect whether the path carries data.
     fn path_event(
         &mut self,
         now: Time,

@@ -44,8 +44,7 @@ mod tests {
     use super::*;
     use crate::seal::{Allowed, Limits, SecretKey};
 
-    /// Makes all sessions of an endpoint renew their keys every twenty datagrams. Returns their
-    /// epochs.
+    /// Makes all sessions of an endpoint renew their keys every twenty datagrams. Returns their epochs.
     fn hurry(endpoint: &Endpoint) -> Vec<u64> {
         let limits = Limits {
             rekey_packets: 20,

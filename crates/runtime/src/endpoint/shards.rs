@@ -108,8 +108,7 @@ impl Steering {
         use nix::sys::socket::{setsockopt, sockopt::AttachReusePortCbpf};
         let step = |code: u32, k: u32| sock_filter { code: code as u16, jt: 0, jf: 0, k };
         let load = |offset| step(BPF_LD | BPF_W | BPF_ABS, offset);
-        // The program sees the datagram from its UDP payload on. It returns 0 for a datagram that is too
-        // short.
+        // The program sees the datagram from its UDP payload on. It returns 0 for a datagram that is too short.
         let mut program = match self.number {
             Number::Session => vec![load(2)],
             Number::Ports => vec![

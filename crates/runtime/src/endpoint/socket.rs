@@ -60,8 +60,7 @@ impl BindAddress {
 struct Form {
     /// Whether IPv4 has a separate socket in addition to this IPv6 socket.
     beside_ipv4: bool,
-    /// How datagrams are distributed among sockets with the same address. `None` if the address is not
-    /// shared.
+    /// How datagrams are distributed among sockets with the same address. `None` if the address is not shared.
     steering: Option<Steering>,
     /// What carries the datagrams.
     carrier: Carrier,
@@ -437,8 +436,7 @@ impl Socket {
         Ok(())
     }
 
-    /// Whether datagrams wait for the kernel. No new ones should be created for this socket in that
-    /// case.
+    /// Whether datagrams wait for the kernel. No new ones should be created for this socket in that case.
     pub fn is_blocked(&self) -> bool {
         !self.backlog.is_empty()
     }
@@ -569,8 +567,7 @@ pub struct SocketGrants {
 }
 
 impl SocketGrants {
-    /// Binds a socket as an endpoint does, reads the granted values, and closes it. Nothing is
-    /// sent.
+    /// Binds a socket as an endpoint does, reads the granted values, and closes it. Nothing is sent.
     ///
     /// # Errors
     /// The error of the system: address in use, no such address or interface, no permission.

@@ -312,8 +312,7 @@ impl EndpointState {
             .collect()
     }
 
-    /// Takes an association out temporarily, so that the rest of the state can be used at the same
-    /// time.
+    /// Takes an association out temporarily, so that the rest of the state can be used at the same time.
     pub(super) fn take_out(&mut self, key: AssociationKey) -> Option<Box<Peer>> {
         let slot = self.slots.get_mut(key.slot_index as usize)?;
         if slot.generation == key.generation { slot.peer.take() } else { None }

@@ -27,8 +27,7 @@ impl LocalAddress {
         self.interface.as_deref().filter(|_| !self.address.ip().is_loopback())
     }
 
-    /// The name of the link if known, otherwise the address without its port, which may differ from run to
-    /// run.
+    /// The name of the link if known, otherwise the address without its port, which may differ from run to run.
     pub fn link_name(&self) -> String {
         match self.link() {
             None if !self.address.ip().is_unspecified() => self.address.ip().to_string(),

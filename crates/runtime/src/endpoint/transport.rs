@@ -92,8 +92,7 @@ pub struct Transport {
     /// Receive buffer, bytes. A small buffer causes blocking when paths are unequal; a large one costs memory per
     /// association (16 MiB: enough for 1 Gbit/s over 100 ms).
     pub receive_buffer: u64,
-    /// Maximum amount of data that waits unsent or unacknowledged, bytes. `None` selects four
-    /// receive buffers.
+    /// Maximum amount of data that waits unsent or unacknowledged, bytes. `None` selects four receive buffers.
     pub send_buffer: Option<u64>,
     /// Maximum amount of unsent data, bytes, or the sum of all congestion windows if that is larger. `None` sets no
     /// separate limit. For applications that send several kinds of data, some of them urgent.
@@ -150,8 +149,7 @@ pub struct Transport {
     pub authenticated_chunks: ChunkTypes,
     /// Algorithms that are offered for authenticated chunks (SHA-256, then SHA-1).
     pub hmacs: HmacList,
-    /// Adaptation layer indication that is sent to unsealed peers (RFC 5061, 4.2.6). `None` sends
-    /// nothing.
+    /// Adaptation layer indication that is sent to unsealed peers (RFC 5061, 4.2.6). `None` sends nothing.
     pub adaptation: Option<u32>,
     /// Secrets for authenticated chunks, shared with the peer (the empty key 0). With the empty key, anyone who has
     /// seen the handshake can forge chunks.

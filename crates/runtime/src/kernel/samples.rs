@@ -45,8 +45,7 @@ pub struct SocketSample {
     pub pacing_rate_bps: Option<f64>,
     /// The peer's receive window, bytes.
     pub snd_wnd: u64,
-    /// Bytes that the application reads per round trip, by which the kernel tunes the receive
-    /// buffer.
+    /// Bytes that the application reads per round trip, by which the kernel tunes the receive buffer.
     pub rcv_space: u64,
     /// Memory of the receive queue, bytes.
     pub receive_memory: u64,
@@ -58,8 +57,7 @@ pub struct SocketSample {
     pub send_buffer: u64,
 }
 
-/// The state of all TCP sockets of a namespace at one time, with an entry for each subflow of
-/// Multipath TCP.
+/// The state of all TCP sockets of a namespace at one time, with an entry for each subflow of Multipath TCP.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 pub struct SocketSamples {
     /// When, seconds since 1970.

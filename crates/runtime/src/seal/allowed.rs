@@ -25,8 +25,7 @@ pub enum Allowed {
 /// Conditions under which a peer may have a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Grant {
-    /// The pre-shared key that the peer must use. `None` selects the responder's own, if it has
-    /// one.
+    /// The pre-shared key that the peer must use. `None` selects the responder's own, if it has one.
     pub psk: Option<PresharedKey>,
     /// The peer gets no new session from this date on.
     pub expires: Option<Timestamp>,
@@ -54,8 +53,7 @@ pub enum Refusal {
     PskMissing,
     /// It used a pre-shared key, but the responder has none for it.
     PskUnexpected,
-    /// The date of its first datagram is behind the date that its clock should show by now, by this
-    /// time.
+    /// The date of its first datagram is behind the date that its clock should show by now, by this time.
     ClockBehind(Duration),
 }
 

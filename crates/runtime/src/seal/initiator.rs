@@ -85,8 +85,7 @@ pub enum HandshakeError {
     Forged,
     /// A token that was already sent back.
     KnownToken,
-    /// The attempt has followed its maximum number of Retries. A new attempt may follow the same
-    /// number again.
+    /// The attempt has followed its maximum number of Retries. A new attempt may follow the same number again.
     TooManyRetries,
     /// An unauthenticated answer says that the peer supports only these versions. Continue to wait for another
     /// answer.

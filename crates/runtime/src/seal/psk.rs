@@ -1,5 +1,4 @@
-//! Pre-shared keys: 32 random bytes that both ends of an association have in addition to their
-//! static keys.
+//! Pre-shared keys: 32 random bytes that both ends of an association have in addition to their static keys.
 
 use core::fmt;
 use core::str::FromStr;

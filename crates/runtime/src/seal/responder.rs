@@ -28,8 +28,7 @@ use super::wire::{
 /// Handshakes per second without a proved address. At 0.3 ms each, they use three percent of one core.
 const FREE_PER_SECOND: u32 = 100;
 
-/// Maximum number of refused initiators that are kept until they are read. Further ones are
-/// dropped.
+/// Maximum number of refused initiators that are kept until they are read. Further ones are dropped.
 const REFUSED_LIMIT: usize = 16;
 
 /// Answers first datagrams.
@@ -214,8 +213,7 @@ impl Responder {
         answer
     }
 
-    /// Creates a session, if the initiator may have one. An initiator whose date is old gets a
-    /// Clock.
+    /// Creates a session, if the initiator may have one. An initiator whose date is old gets a Clock.
     fn establish(
         &mut self,
         now: Time,

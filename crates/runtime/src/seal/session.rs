@@ -24,8 +24,7 @@ pub struct Limits {
     /// cannot read anything older than this plus `keep_old`, and nothing after the next renewal, as long as both ends
     /// send.
     pub rekey_after: Duration,
-    /// Minimum interval between two renewals in which the responder participates: each costs it about
-    /// 0.1 ms.
+    /// Minimum interval between two renewals in which the responder participates: each costs it about 0.1 ms.
     pub rekey_pause: Duration,
     /// How long datagrams of the previous epoch are still opened. Must exceed the delay of the slowest path.
     pub keep_old: Duration,

@@ -61,8 +61,7 @@ pub(super) const VERSIONS_LEN: usize = PREFIX_LEN + 1 + MAC_LEN;
 
 // An answer to an unproved address may be at most three times as large as the first datagram.
 const _: () = assert!(REPLY_LEN <= 3 * FIRST_MIN);
-// A Clock is no larger than the datagram it answers, and its content never has the length of a
-// Reply's.
+// A Clock is no larger than the datagram it answers, and its content never has the length of a Reply's.
 const _: () = assert!(CLOCK_LEN <= FIRST_MIN && CLOCK_CONTENT_LEN != CHOICE_LEN);
 const _: () = assert!(RETRY_LEN <= 3 * FIRST_MIN && VERSIONS_LEN <= 3 * FIRST_MIN);
 const _: () = assert!(FIRST_LEAST <= FIRST_MIN && FIRST_MIN < FIRST_MAX);

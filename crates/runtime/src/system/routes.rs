@@ -31,8 +31,7 @@ pub struct Route {
     pub hops: Vec<Hop>,
     /// The metric; the route with the lowest one is used. `None` selects that of the system.
     pub metric: Option<u32>,
-    /// The source address of packets whose sender has not chosen one. `None` leaves the choice to
-    /// the system.
+    /// The source address of packets whose sender has not chosen one. `None` leaves the choice to the system.
     pub source: Option<IpAddr>,
 }
 

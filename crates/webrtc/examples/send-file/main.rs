@@ -133,8 +133,7 @@ impl Browser {
         Self { transfer, began: Instant::now(), is_done: false, received: 0 }
     }
 
-    /// Prints new results. Returns whether the browser received the right bytes, once it has
-    /// confirmed them.
+    /// Prints new results. Returns whether the browser received the right bytes, once it has confirmed them.
     fn show(&mut self, number: u64) -> Option<bool> {
         let report = &self.transfer.report;
         for (path, bytes, _) in &report.received[self.received..] {

@@ -1,5 +1,4 @@
-//! A small HTTP server for signalling: it passes each request to the main loop, and waits for the
-//! response.
+//! A small HTTP server for signalling: it passes each request to the main loop, and waits for the response.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -98,8 +97,7 @@ fn read(stream: &mut TcpStream, address: SocketAddr) -> io::Result<(String, Stri
                     head.headers.iter().find(|header| header.name.eq_ignore_ascii_case(name));
                 found.and_then(|header| std::str::from_utf8(header.value).ok())
             };
-            // A page of another site whose name resolves to this address would send the name of that
-            // site.
+            // A page of another site whose name resolves to this address would send the name of that site.
             if value("host") != Some(&address.to_string()) {
                 return Err(io::Error::other("the host is not the one of the printed URL"));
             }

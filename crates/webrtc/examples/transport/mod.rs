@@ -132,8 +132,7 @@ impl Server {
         &mut self.peers
     }
 
-    /// Waits for datagrams, at most until the next deadline and 20 ms, and passes them to the
-    /// peers.
+    /// Waits for datagrams, at most until the next deadline and 20 ms, and passes them to the peers.
     ///
     /// # Errors
     /// If the socket fails.

@@ -110,8 +110,7 @@ impl Peer {
             return None;
         }
         self.last_seen = Instant::now();
-        // RFC 8445, 7.3.1.5: the pair that the peer nominates is used. Until then, the first pair is
-        // used.
+        // RFC 8445, 7.3.1.5: the pair that the peer nominates is used. Until then, the first pair is used.
         if request.nominates || self.address.is_none() {
             self.address = Some(from);
         }

@@ -1,5 +1,4 @@
-//! The part of STUN that an ICE-lite end needs (RFC 8445, 2.5; RFC 8489): it answers Binding
-//! requests.
+//! The part of STUN that an ICE-lite end needs (RFC 8445, 2.5; RFC 8489): it answers Binding requests.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -34,8 +33,7 @@ pub fn is_stun(datagram: &[u8]) -> bool {
 }
 
 impl<'a> Request<'a> {
-    /// Reads a request. `None` if the datagram is not a well-formed Binding request with
-    /// credentials.
+    /// Reads a request. `None` if the datagram is not a well-formed Binding request with credentials.
     pub fn read(bytes: &'a [u8]) -> Option<Self> {
         let kind = u16::from_be_bytes([*bytes.first()?, *bytes.get(1)?]);
         let length = usize::from(u16::from_be_bytes([*bytes.get(2)?, *bytes.get(3)?]));

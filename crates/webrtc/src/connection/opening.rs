@@ -171,8 +171,7 @@ impl Connection {
         }
     }
 
-    /// Handles any message of the peer on a channel, which shows that the peer knows the channel
-    /// (RFC 8832, 6).
+    /// Handles any message of the peer on a channel, which shows that the peer knows the channel (RFC 8832, 6).
     pub(super) fn on_answer(&mut self, id: u16) {
         let Some(channel) = self.channels.get_mut(&id) else { return };
         if channel.state == ChannelState::Announced {

@@ -22,8 +22,7 @@ pub struct Stats {
     pub packets_sent: u64,
     /// SCTP packets accepted by [`Connection::handle_packet`].
     pub packets_received: u64,
-    /// Data that [`Connection::handle_packet`] dropped: not an SCTP packet, a wrong checksum, or other
-    /// ports.
+    /// Data that [`Connection::handle_packet`] dropped: not an SCTP packet, a wrong checksum, or other ports.
     pub packets_refused: u64,
     /// Messages that arrived on a channel after this end had closed it.
     pub messages_dropped: u64,

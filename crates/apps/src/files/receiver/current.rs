@@ -5,8 +5,7 @@ use std::io::{self, ErrorKind, Write};
 use super::part::Part;
 use crate::files::wire::Hash;
 
-/// Bytes that are hashed and written at a time: large enough for disks, and small enough for a
-/// core's cache.
+/// Bytes that are hashed and written at a time: large enough for disks, and small enough for a core's cache.
 const CHUNK: usize = 256 << 10;
 
 /// An open file, with the data that is not written yet.

@@ -256,8 +256,7 @@ impl Files {
     /// Handles an association that ends during the transfer. Received bytes of the current file are kept.
     pub fn interrupted(mut self) {
         if let Current::Open(file) = &mut self.current {
-            // Bytes that do not fit on the disk are missing at the end; the next transfer detects
-            // that.
+            // Bytes that do not fit on the disk are missing at the end; the next transfer detects that.
             let _ = file.flush();
         }
         // Complete files get their names.
@@ -275,8 +274,7 @@ impl Files {
             return Err(TransferError::Violation("the end within a file"));
         }
         let WriterContext { inbox, entry_states, .. } = &self.context;
-        // The thread may wait for a sender that accepts no frames; the sending task gives up in
-        // time.
+        // The thread may wait for a sender that accepts no frames; the sending task gives up in time.
         let _ = self.inventory.join();
         let written = self.finishers.wait();
         for (place, why) in inbox.settle(&self.entries, &written) {

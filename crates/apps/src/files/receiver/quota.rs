@@ -19,8 +19,7 @@ use crate::files::names::HIDDEN;
 /// Assumed cost of an entry in the file system in addition to its content, and the unit to which content is
 /// rounded up, bytes.
 const ENTRY_COST: u64 = 4096;
-/// Minimum interval between two measurements of a directory, as a multiple of the duration of the
-/// last one.
+/// Minimum interval between two measurements of a directory, as a multiple of the duration of the last one.
 const MEASURING_PAUSE: u32 = 20;
 
 /// Bytes that are charged for a file of this size.
@@ -67,8 +66,7 @@ pub struct Lease {
 }
 
 impl Lease {
-    /// Calls `act` unless another transfer has taken the file over. A takeover waits until `act` has
-    /// returned.
+    /// Calls `act` unless another transfer has taken the file over. A takeover waits until `act` has returned.
     ///
     /// # Errors
     /// That the file was taken over, or those of `act`.

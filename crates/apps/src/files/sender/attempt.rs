@@ -269,8 +269,7 @@ impl ReceiverReports<'_> {
         self.watch.set_placed(self.base.saturating_add(placed).min(all));
     }
 
-    /// Forwards an answer. There are at most as many as entries, regardless of how many the
-    /// receiver sends.
+    /// Forwards an answer. There are at most as many as entries, regardless of how many the receiver sends.
     fn answer(&mut self, answer: Answer, count: u32) -> Result<(), TransferError> {
         let count = count as usize;
         let end = self.answered.saturating_add(count);

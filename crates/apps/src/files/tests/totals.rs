@@ -1,5 +1,4 @@
-//! Totals: the reports of both ends match the contents of the receiver's directory and their
-//! origin.
+//! Totals: the reports of both ends match the contents of the receiver's directory and their origin.
 
 use std::fs;
 

@@ -150,8 +150,7 @@ fn offered(probes: &[Probe]) -> Option<f64> {
     (seconds > 0.0).then(|| bytes * 8.0 / seconds)
 }
 
-/// Rates of the overloaded link in successive intervals of 0.35 s, or longer ones for slow links,
-/// bit/s.
+/// Rates of the overloaded link in successive intervals of 0.35 s, or longer ones for slow links, bit/s.
 pub fn rates(probes: &[Probe], idle_delay_s: f64, loss: f64) -> Vec<f64> {
     let busy = busy(probes, idle_delay_s);
     let Some((first, last)) = busy.first().zip(busy.last()) else { return Vec::new() };
@@ -203,8 +202,7 @@ mod tests {
             let rate_bps = mbps * 1e6;
             let count = (1.5 * factor * rate_bps / 12_000.0) as usize;
             prop_assume!(count > 60);
-            // The probes come in groups every millisecond: a smaller queue would be empty in
-            // between.
+            // The probes come in groups every millisecond: a smaller queue would be empty in between.
             prop_assume!(packets as f64 > 2.0 + rate_bps * 1e-3 / 12_000.0);
             let probes = link(rate_bps, packets, factor, count, 0.02, offset);
             let idle = 0.02 + offset + 12_000.0 / rate_bps;

@@ -217,8 +217,7 @@ fn probes(sent_ns: &[u64], arrivals: &[Arrival], bytes: u16) -> Vec<Probe> {
     all
 }
 
-/// The sending times of lost probes, which only the sender knows, interpolated between their
-/// neighbours.
+/// The sending times of lost probes, which only the sender knows, interpolated between their neighbours.
 fn interpolated(times: &[Option<u64>], interval_ns: u64) -> Vec<u64> {
     let known: Vec<(usize, u64)> =
         times.iter().enumerate().filter_map(|(at, time)| Some((at, (*time)?))).collect();

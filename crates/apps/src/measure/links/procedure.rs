@@ -42,8 +42,7 @@ const DISPERSION_S: f64 = 0.02;
 const FALLBACK_BPS: f64 = 1e6;
 /// Offered rate of an overload, as a multiple of the guess.
 const OVERLOAD_FACTOR: f64 = 2.0;
-/// Duration of the first overload, and the factor by which it is extended if the queue was not full
-/// at its end.
+/// Duration of the first overload, and the factor by which it is extended if the queue was not full at its end.
 const OVERLOAD_S: f64 = 1.5;
 const LONGER: f64 = 3.0;
 /// Maximum number of overloads per link and direction.

@@ -12,8 +12,7 @@ use crate::measure::estimate::{JitterFit, LossModel};
 const JITTER_MIN_S: f64 = 2e-3;
 /// Minimum queue of a scenario: one packet of the default size, bytes.
 const LEAST_QUEUE: f64 = 1500.0;
-/// Share of the shared bottleneck's rate above which a link's own capacity cannot be distinguished
-/// from it.
+/// Share of the shared bottleneck's rate above which a link's own capacity cannot be distinguished from it.
 const OWN_RATE: f64 = 0.9;
 
 /// A scenario, and its additional files.

@@ -1,5 +1,4 @@
-//! The chunks of an SCTP packet that a measurement needs (RFC 9260, 3.3). A packet may be
-//! truncated.
+//! The chunks of an SCTP packet that a measurement needs (RFC 9260, 3.3). A packet may be truncated.
 
 /// The common header: ports, verification tag, checksum.
 const HEADER: usize = 12;

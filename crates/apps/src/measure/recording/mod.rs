@@ -65,11 +65,9 @@ pub struct RecordedPath {
     pub rtts_s: Vec<f64>,
     /// The part of each round trip between the capture and the sender, if it is known, seconds.
     pub sender_part_s: Option<f64>,
-    /// Round-trip time of a packet of size zero over the empty path, seconds. Zero if no round trip is
-    /// known.
+    /// Round-trip time of a packet of size zero over the empty path, seconds. Zero if no round trip is known.
     pub empty_rtt_s: f64,
-    /// Acknowledged bits of IP packets per second: 95th percentile over the seconds of the
-    /// transfer.
+    /// Acknowledged bits of IP packets per second: 95th percentile over the seconds of the transfer.
     pub peak_bps: f64,
     /// The same over the entire transfer.
     pub mean_bps: f64,

@@ -19,8 +19,7 @@ pub(super) struct Packet<'a> {
     pub(super) at_ns: u64,
     pub(super) from: SocketAddr,
     pub(super) to: SocketAddr,
-    /// Size of the IP packet, including tunnels around it, bytes, even if the file contains only its
-    /// beginning.
+    /// Size of the IP packet, including tunnels around it, bytes, even if the file contains only its beginning.
     pub(super) bytes: u32,
     pub(super) content: Content<'a>,
 }

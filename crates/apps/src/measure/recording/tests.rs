@@ -169,8 +169,7 @@ fn each_of_several_losses_in_a_row_counts_at_the_receiver() {
     for order in [[0, 1, 2], [2, 1, 0], [1, 0, 2]] {
         let mut trace = Trace::default();
         for number in 0..1000_u32 {
-            // Three of each fifty packets are lost and arrive one and a half round trips later, in this
-            // order.
+            // Three of each fifty packets are lost and arrive one and a half round trips later, in this order.
             let place = order.iter().position(|place| number % 50 == 40 + place);
             let late = place.map_or(0, |place| RTT_NS * 3 / 2 + place as u64 * 1000);
             let at = 1_000_000_000 + u64::from(number) * PACKET_NS + late;

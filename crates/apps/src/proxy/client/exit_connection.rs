@@ -25,8 +25,7 @@ pub struct EstablishedConnection {
     pub silent: watch::Receiver<bool>,
     /// Requests an answer of the exit on each path. Without an answer, the exit becomes silent.
     pub ask: Box<dyn Fn() + Send + Sync>,
-    /// Waits until it is certain that a silent exit has stopped, and that the paths are not the
-    /// cause.
+    /// Waits until it is certain that a silent exit has stopped, and that the paths are not the cause.
     pub stopped: Stopped,
 }
 
@@ -94,8 +93,7 @@ impl ExitConnection {
         Self { current, timeouts }
     }
 
-    /// Opens a stream to the target without waiting for the answer: bytes may be written
-    /// immediately.
+    /// Opens a stream to the target without waiting for the answer: bytes may be written immediately.
     ///
     /// # Errors
     /// `ReasonKind::NoExit`, or `ReasonKind::Busy` if there are too many connections.
@@ -196,8 +194,7 @@ async fn maintain(
             ConnectionEnd::Ended(why) => {
                 publish.send_replace(None);
                 (reconnector.notify)(Notice::Lost(why.into()));
-                // An exit that accepts connections and closes them immediately must not be contacted
-                // too often.
+                // An exit that accepts connections and closes them immediately must not be contacted too often.
                 if since.elapsed() > timeouts.longest_pause {
                     reconnector.pause = timeouts.first_pause;
                 } else {

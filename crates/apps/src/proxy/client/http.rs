@@ -108,8 +108,7 @@ impl fmt::Display for HttpError {
     }
 }
 
-/// Parses the request in `bytes`. Returns it with the length of its head. `None` if the head is
-/// incomplete.
+/// Parses the request in `bytes`. Returns it with the length of its head. `None` if the head is incomplete.
 ///
 /// # Errors
 /// `HttpError`.

@@ -44,8 +44,7 @@ pub fn short_key(key: &PublicKey) -> String {
 pub struct ExitPolicy {
     /// If not empty, the only permitted destinations, in the syntax of the exit's `--allow-to`.
     pub targets: Vec<Rule>,
-    /// Maximum number of simultaneous connections of this peer. `None` selects the exit's own
-    /// limit.
+    /// Maximum number of simultaneous connections of this peer. `None` selects the exit's own limit.
     pub max_connections: Option<usize>,
 }
 

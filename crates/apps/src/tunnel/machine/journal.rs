@@ -454,8 +454,7 @@ pub fn undo(directory: &Path, name: &str) -> Result<usize, JournalError> {
 /// The tunnels whose processes have ended without undoing their changes, with the number of changes. Empty if this
 /// process lacks permission.
 pub fn left_behind(directory: &Path) -> Vec<(String, usize)> {
-    // A tunnel that starts now waits for this lock, and does not mistake its own journal for one in
-    // use.
+    // A tunnel that starts now waits for this lock, and does not mistake its own journal for one in use.
     let Ok(_lock) = lock(directory) else { return Vec::new() };
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     let left = |path: PathBuf| {

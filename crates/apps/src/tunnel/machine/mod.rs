@@ -145,8 +145,7 @@ impl Machine {
         let mut locks = Locks::new(name, device, direct);
         let opened = Journal::open(journal_directory, name, *kill_switch);
         if *kill_switch && matches!(opened, Err(JournalError::Io(..))) {
-            // For example on a full disk. `ropewalk tunnel undo` opens a machine that no journal
-            // knows.
+            // For example on a full disk. `ropewalk tunnel undo` opens a machine that no journal knows.
             let closed = locks.close_without_journal();
             closed.map_err(TunnelError::system("closing the machine"))?;
         }
@@ -407,8 +406,7 @@ impl Machine {
     }
 }
 
-/// Undoes the changes that a killed tunnel has left, and opens the machine. Returns the number of
-/// changes.
+/// Undoes the changes that a killed tunnel has left, and opens the machine. Returns the number of changes.
 ///
 /// # Errors
 /// The tunnel is running, or its journal cannot be opened.

@@ -308,8 +308,7 @@ mod tests {
             (vec![route(anywhere, &both, 0)], vec![route(hub, &both, 0)]),
             // A more specific route than the tunnel's is used in any case.
             (vec![first(anywhere), connected], vec![]),
-            // A route that is less specific than the tunnel's is not used, but is the route without
-            // the tunnel.
+            // A route that is less specific than the tunnel's is not used, but is the route without the tunnel.
             (vec![first(anywhere), wide("128.0.0.0/1")], vec![wide(hub)]),
             // IPv6 permits two routes with the same metric, as created by router advertisements.
             (

@@ -179,8 +179,7 @@ impl Watch {
         }
     }
 
-    /// Starts to watch the packet filter and rules of a closed or forwarding machine, and this
-    /// file.
+    /// Starts to watch the packet filter and rules of a closed or forwarding machine, and this file.
     pub fn also(&mut self, filter: bool, file: Option<&Path>) {
         if filter && matches!(self.filter, Source::Unneeded) {
             self.filter = Source::open(NetworkMonitor::open(Changes::Filter));

@@ -94,8 +94,7 @@ impl Before {
     }
 }
 
-/// Replaces a file atomically, so that no reader sees a part of it. It keeps its mode and its
-/// owner.
+/// Replaces a file atomically, so that no reader sees a part of it. It keeps its mode and its owner.
 pub(super) fn put(file: &Path, text: &[u8]) -> io::Result<()> {
     let aside = file.with_extension("ropewalk-new");
     let replaced = write_aside(&aside, file, text).and_then(|()| fs::rename(&aside, file));

@@ -136,8 +136,7 @@ impl NameServers {
         Ok(found)
     }
 
-    /// Finds which program writes the file. Must be called after the changes of an earlier run are
-    /// undone.
+    /// Finds which program writes the file. Must be called after the changes of an earlier run are undone.
     pub fn look_at_file(&mut self) {
         let file =
             if let Listed::File(file) = &self.listed { file } else { Path::new(RESOLV_CONF) };
