@@ -80,7 +80,7 @@ impl Drop for PendingClient {
 
 impl Table {
     fn displace(&mut self) {
-        // Of several largest ones, the source with the oldest client.
+        // If several sources are equally large, the one with the oldest client.
         let size = |clients: &BTreeMap<u64, _>| {
             (clients.len(), Reverse(clients.first_key_value().map(|(number, _)| *number)))
         };

@@ -39,7 +39,7 @@ fn main() -> Outcome {
     }
 }
 
-/// What is run.
+/// The load to run.
 #[derive(Clone, Copy)]
 struct Load {
     busy: usize,

@@ -30,7 +30,7 @@ pub struct Moderation {
     expires: Time,
 }
 
-/// What was observed since `begin`.
+/// The observations since `begin`.
 #[derive(Clone, Copy, Debug)]
 struct Period {
     begin: Time,

@@ -47,7 +47,7 @@ pub enum Finish {
     Shutdown,
 }
 
-/// What this end does.
+/// The behaviour of this end.
 struct Ours {
     sizes: Sizes,
     finish: Finish,
@@ -157,7 +157,7 @@ impl Ours {
         }
     }
 
-    /// How far the test is, for the case that it fails.
+    /// The progress of the test, for the message of a failure.
     fn state(&self, server: &mut Server) -> String {
         let now = server.now();
         let stats: Vec<_> = server

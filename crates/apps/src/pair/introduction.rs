@@ -1,4 +1,4 @@
-//! What the two ends of a pairing tell each other, sealed.
+//! The introductions that the two ends of a pairing exchange, sealed.
 //!
 //! ```text
 //! version (1) | port (2) | addresses (1), each: 4 or 6 (1), address (4 or 16), port (2)
@@ -14,17 +14,17 @@ use bytes::{Buf, BufMut};
 use ropewalk_runtime::seal::INTRODUCTION_MAX;
 
 const VERSION: u8 = 1;
-/// Maximum number of addresses that an end tells.
+/// Maximum number of addresses in an introduction.
 const ADDRESSES_LIMIT: usize = 8;
-/// Maximum number of bytes of a name, as its length is one byte.
+/// Maximum length of a name, bytes: its length field is one byte.
 const NAME_MAX: usize = 255;
-/// Maximum number of bytes of a release.
+/// Maximum length of a release, bytes.
 const RELEASE_MAX: usize = 32;
 
 const _: () =
     assert!(4 + ADDRESSES_LIMIT * 19 + 1 + NAME_MAX + 1 + RELEASE_MAX <= INTRODUCTION_MAX);
 
-/// What an end says about itself.
+/// Introduction of one end of a pairing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Introduction {
     /// The name by which it wants to be known. Chosen by the peer: show it as [`ropewalk_base::PeerText`].

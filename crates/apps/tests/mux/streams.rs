@@ -14,7 +14,7 @@ fn connections(streams: u16) -> (Connection, Connection) {
     (near, Connection::start(far, Role::Acceptor, Limits::default()))
 }
 
-/// Sends everything back.
+/// Echoes every stream.
 async fn echo(connection: Connection) {
     let mut tasks = JoinSet::new();
     while let Some(incoming) = connection.accept().await {

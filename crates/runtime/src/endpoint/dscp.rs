@@ -53,7 +53,7 @@ impl PathDscps {
         self.of_paths.get(&path).copied().unwrap_or(self.general)
     }
 
-    /// The code point of the packets of paths without one of their own.
+    /// The code point of packets on paths for which none is set.
     pub(super) const fn general(&self) -> Dscp {
         self.general
     }

@@ -18,13 +18,13 @@ const IPV6_PREFIX: u32 = 56;
 /// Limits on what peers may make an endpoint hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Maximum number of simultaneous associations that peers have opened (10 000: at 20 KiB each when idle, 200 MB). Raise it
-    /// together with `memory`.
+    /// Maximum number of simultaneous associations that peers have opened (10 000: at 20 KiB each when idle, 200 MB).
+    /// Raise it together with `memory`.
     pub associations: usize,
-    /// Maximum number of associations of one key; sealed endpoints only (256: machines of one person seldom share a key, and each
-    /// program opens a few). An allowed peer must not be able to exclude the others.
+    /// Maximum number of associations of one key; sealed endpoints only (256: machines of one person seldom share a
+    /// key, and each program opens a few). An allowed peer must not be able to exclude the others.
     pub associations_per_key: usize,
-    /// Maximum number of associations of one prefix, IPv4 /24 or IPv6 /56 (1024: a company behind one translator). A single
+    /// Maximum number of associations of one prefix, IPv4 /24 or IPv6 /56 (1024: a company behind one NAT). A single
     /// network must not be able to exclude all others.
     pub associations_per_prefix: usize,
     /// Maximum number of half-open sessions: answered handshakes whose initiator has not used its session yet (1024,

@@ -98,7 +98,7 @@ impl Peer {
             (Limit::AcceptTimeout, untaken),
         ];
         let next = ends.iter().filter_map(|(limit, at)| Some(((*at)?, *limit))).min();
-        // Associations that this end opened or that have data outstanding have timers of their own.
+        // Associations that this end opened or that have data outstanding have other timers.
         let Some((at, limit)) = next else {
             live.check_at = now + limits.setup_timeout.min(limits.vanished_timeout);
             return None;

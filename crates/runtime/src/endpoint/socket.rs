@@ -321,7 +321,7 @@ impl Socket {
         self.segments
     }
 
-    /// Sends each datagram with a call of its own, as on a machine without segmentation offload.
+    /// Sends each datagram in a separate call, as on a machine without segmentation offload.
     pub const fn without_offload(&mut self) {
         (self.segments, self.offload) = (1, false);
     }

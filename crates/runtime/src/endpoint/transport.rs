@@ -319,7 +319,7 @@ impl Transport {
             config.adaptation = self.adaptation;
             config.shared_keys.clone_from(&self.shared_keys);
         } else {
-            // Paths are identified by their numbers, whatever their addresses.
+            // Paths are identified by their numbers, not by their addresses.
             config.addresses = Some(Vec::new());
         }
         // Another path may be added at any time.

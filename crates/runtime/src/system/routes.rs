@@ -214,7 +214,7 @@ pub fn remove_route_in(table: u32, route: &Route) -> io::Result<()> {
     change(NETLINK_ROUTE, RouteNetlinkMessage::DelRoute(message_of(table, route)), 0)
 }
 
-/// The unicast routes of the main table, of one family of addresses. Next hops by interfaces that are down are left out.
+/// The unicast routes of one address family in the main table. Next hops on interfaces that are down are omitted.
 ///
 /// # Errors
 /// The error of the system.
@@ -222,7 +222,7 @@ pub fn main_routes(ipv6: bool) -> io::Result<Vec<Route>> {
     routes_in(MAIN, ipv6)
 }
 
-/// The interfaces by which a default route of IPv4 or IPv6 leads.
+/// The interfaces of the IPv4 and IPv6 default routes.
 ///
 /// # Errors
 /// The error of the system.
@@ -234,7 +234,7 @@ pub fn default_interfaces() -> io::Result<Vec<Interface>> {
     Ok(interfaces()?.into_iter().filter(|one| indexes.contains(&one.index)).collect())
 }
 
-/// The routes of another table, as [`main_routes`] lists those of the main table. Unreachable networks are among them.
+/// The routes of another table, like [`main_routes`], but including unreachable networks.
 ///
 /// # Errors
 /// The error of the system.
@@ -324,7 +324,7 @@ fn message_of(table: u32, route: &Route) -> RouteMessage {
     let header = &mut message.header;
     header.address_family = family(route.to.addr());
     header.destination_prefix_length = route.to.prefix_len();
-    // A number that does not fit here is in the attribute alone.
+    // A number that does not fit in the header is in the attribute only.
     header.table = u8::try_from(table).unwrap_or(RouteHeader::RT_TABLE_UNSPEC);
     header.protocol = RouteProtocol::Static;
     header.kind = if route.hops.is_empty() { RouteType::Unreachable } else { RouteType::Unicast };

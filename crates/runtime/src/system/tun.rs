@@ -19,7 +19,7 @@ const KERNEL_QUEUE: u32 = 256;
 const LARGEST_READ: usize = VIRTIO_NET_HDR_LEN + 65_535;
 /// Largest packet after segmentation, bytes: more than the MTU of any tunnel.
 const LARGEST_SEGMENT: usize = 9216;
-/// Largest packet that packets are joined to, with the room that joining asks for, bytes.
+/// Maximum size of a joined packet, with the spare capacity that joining requires, bytes.
 const JOINED_CAPACITY: usize = 65_535 + 2 * VIRTIO_NET_HDR_LEN;
 /// Maximum number of buffers whose memory is kept for the next write.
 const KEPT_BUFFERS: usize = 64;
@@ -180,7 +180,7 @@ impl TunReader {
     }
 }
 
-/// A packet, and those that are joined to it. Memory is allocated as they are: nearly all buffers have one packet only.
+/// A packet and those joined to it. Memory is allocated as packets are joined: nearly all buffers hold a single packet.
 #[derive(Default)]
 struct JoinedPacket(Vec<u8>);
 
@@ -214,7 +214,7 @@ impl ExpandBuffer for JoinedPacket {
 pub struct TunWriter {
     device: TunDevice,
     table: GROTable,
-    /// Those of the last write; their memory is used again.
+    /// The packets of the last write; their memory is reused.
     packets: Vec<JoinedPacket>,
 }
 

@@ -62,7 +62,7 @@ impl Trace {
         self.0.push((at_ns, packet));
     }
 
-    /// The capture in the format of `tcpdump`, of which each packet keeps at most `kept` bytes.
+    /// The capture in the format of `tcpdump`, with at most `kept` bytes of each packet.
     fn pcap(self, kept: usize) -> Vec<u8> {
         pcap(self.0, 1, kept)
     }

@@ -20,7 +20,7 @@ const DEVICES: &str = "rw-";
 const IPV4: &str = "/proc/sys/net/ipv4/conf";
 const IPV6: &str = "/proc/sys/net/ipv6/conf";
 
-/// What is forwarded.
+/// The packets that this end forwards.
 #[derive(Clone, Debug)]
 pub enum Role {
     /// Packets of the networks behind a client, with its address.
@@ -130,7 +130,7 @@ impl Forwarding {
                 let answers = [from(&self.device), Match::Established];
                 forward.push(Rule::new(answers, Action::Accept));
                 forward.push(Rule::new([from(&self.device)], Action::Drop));
-                // The links may forward, too: the machine may be a router.
+                // Do not restrict forwarding between the links: the machine may be a router.
                 for inside in interfaces.iter().filter(|name| **name != self.device) {
                     forward.push(Rule::new([from(inside), by_device.clone()], Action::Accept));
                 }

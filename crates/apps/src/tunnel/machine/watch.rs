@@ -1,4 +1,4 @@
-//! Waits for changes of the machine, and determines what has to be compared, and when.
+//! Waits for changes to the machine, and determines what must be compared and when.
 
 use std::future::pending;
 use std::io;
@@ -20,7 +20,7 @@ const NETWORK_PAUSE: Duration = Duration::from_millis(100);
 /// Delay after a change of the name servers: a program may be about to write the file that it has just created.
 const FILE_DELAY: Duration = Duration::from_millis(100);
 
-/// What has to be compared.
+/// The state that must be compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Look {
     /// The packet filter and the rules of policy routing that close the machine.
@@ -67,7 +67,7 @@ impl Turn {
     }
 }
 
-/// When something has to be compared.
+/// The times of the next comparisons.
 #[derive(Debug)]
 struct Pace {
     network: Turn,
@@ -197,7 +197,7 @@ impl Watch {
         self.pace.retry(Instant::now(), look);
     }
 
-    /// Waits until something has to be compared. Nothing is lost if the future is dropped.
+    /// Waits until a comparison is due. Dropping the future loses nothing.
     pub async fn next(&mut self) -> Look {
         loop {
             let now = Instant::now();
