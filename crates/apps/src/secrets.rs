@@ -35,17 +35,17 @@ pub enum SecretsError {
         path: PathBuf,
         /// The line, counted from 1.
         line: usize,
-        /// What is wrong.
+        /// The problem.
         problem: SecretProblem,
     },
     /// The file has no secret.
     Empty(PathBuf),
 }
 
-/// What is wrong with a line.
+/// A problem with a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SecretProblem {
-    /// It does not begin with a number and a space.
+    /// The line does not begin with a number and a space.
     NoNumber,
     /// The number already has a secret, on this line.
     Repeated(u16, usize),
@@ -53,7 +53,7 @@ pub enum SecretProblem {
     Hex,
     /// The secret is too short: it has this many bytes.
     Short(usize),
-    /// It cannot be set.
+    /// The secret cannot be set.
     Refused(SharedKeyError),
 }
 

@@ -29,13 +29,13 @@ struct Held<P> {
 /// Result of a packet's arrival.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Fate {
-    /// It was delivered, possibly with packets that waited for it.
+    /// The packet was delivered, possibly with packets that waited for it.
     Delivered,
-    /// It was delivered after later ones.
+    /// The packet was delivered after later ones.
     Late,
-    /// It waits.
+    /// The packet waits for earlier ones.
     Held,
-    /// It had arrived before.
+    /// The packet had already arrived.
     Duplicate,
 }
 
@@ -53,7 +53,7 @@ pub(crate) struct FlowOrder<P> {
     restored: bool,
     /// The numbers below `expected` that were given up, from `remembered` on.
     missing: RangeSet,
-    /// It is unknown which packets below this number have arrived. They are delivered: the association has already
+    /// The arrivals below this number are no longer known. Such packets are delivered: the association has already
     /// dropped duplicates, and IP may deliver a packet twice, whereas a lost packet is costly for its sender.
     remembered: u64,
     held: BTreeMap<u64, Held<P>>,

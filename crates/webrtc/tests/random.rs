@@ -11,7 +11,7 @@ use ropewalk_webrtc::{
 
 use crate::link::{Link, Ours, Weather};
 
-/// What an application does.
+/// An action of the application.
 #[derive(Clone, Debug)]
 enum Act {
     Open {

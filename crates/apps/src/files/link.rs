@@ -61,9 +61,9 @@ impl PathFigures {
 /// Which end of a transfer this is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Role {
-    /// It sends the files.
+    /// Sends the files.
     Sender,
-    /// It receives the files.
+    /// Receives the files.
     Receiver,
 }
 

@@ -50,7 +50,7 @@ impl Drop for TempDir {
     }
 }
 
-/// Everything below a directory: names, and contents of files.
+/// The names of all entries below a directory, with the contents of files.
 pub fn tree(root: &Path) -> Vec<(PathBuf, Option<Vec<u8>>)> {
     let mut found = Vec::new();
     let mut pending = vec![root.to_owned()];

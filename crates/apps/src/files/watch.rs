@@ -45,7 +45,7 @@ pub struct Progress {
     pub failed: u64,
     /// Bytes that are in their place at the receiver, including those that existed before. Failed entries have none.
     pub placed: u64,
-    /// Those of them that this transfer has brought there, over all of its associations.
+    /// The part of `placed` that this transfer has delivered, over all of its associations.
     pub brought: u64,
     /// Bytes of files that were sent over associations, including those that were lost with an association.
     pub moved: u64,

@@ -65,11 +65,11 @@ pub enum Read {
 /// Why a stream cannot be read or written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StreamError {
-    /// One end refused it.
+    /// One end refused the stream.
     Refused(Refusal),
-    /// It was reset, or the connection has ended.
+    /// The stream was reset, or the connection has ended.
     Reset,
-    /// The writer has already ended it.
+    /// The writer has already finished the stream.
     Finished,
 }
 

@@ -85,7 +85,7 @@ impl StreamState {
             && matches!(self.inbound, Inbound::Finished { .. } | Inbound::Ended)
     }
 
-    /// Whether it has bytes, or an end, that may be sent.
+    /// Whether the stream has bytes or an end that may be sent.
     pub fn has_data_to_send(&self) -> bool {
         match &self.outbound {
             Outbound::Open(sending) => sending.ready() > 0,

@@ -60,7 +60,7 @@ type Body = Either<Full<Bytes>, Channel<Bytes>>;
 /// Writes the metrics in a format that the client accepts, which is the argument. Returns them with their media type.
 pub type EncodeMetrics = Box<dyn Fn(&str) -> (String, &'static str) + Send + Sync>;
 
-/// What is served.
+/// The pages that are served.
 pub enum Pages {
     /// Metrics only.
     Metrics(EncodeMetrics),

@@ -61,7 +61,7 @@ pub struct Settings {
 pub struct WebSettings {
     /// Where it is served.
     pub address: SocketAddr,
-    /// What a browser must present, if anything.
+    /// The token that a browser must present, if any.
     pub token: Option<String>,
     /// The page.
     pub html: String,
@@ -252,7 +252,7 @@ impl Drop for Monitor {
     }
 }
 
-/// What the servers of the thread share.
+/// The state shared by the servers of the thread.
 #[derive(Debug)]
 pub(super) struct Published {
     /// The status, one line of JSON.

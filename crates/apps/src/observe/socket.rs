@@ -50,7 +50,7 @@ impl StatusSocket {
     /// Binds a socket for this process in the directory, which is created if necessary.
     ///
     /// # Errors
-    /// Those of the system; also those of [`check_directory`].
+    /// System errors, and the errors of [`check_directory`].
     pub fn bind(directory: &Path, command: &str) -> io::Result<Self> {
         DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
         check_directory(directory)?;

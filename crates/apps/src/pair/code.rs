@@ -25,9 +25,9 @@ pub struct Code([u8; LEN]);
 /// Why a text is not a code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CodeError {
-    /// It does not have eight characters; its length without blanks and hyphens.
+    /// The code does not have eight characters; its length without blanks and hyphens.
     Length(usize),
-    /// It has a character that no code has.
+    /// The text has a character that does not occur in codes.
     Character(char),
     /// The check character does not match: a character is wrong, or two are exchanged.
     Check,
@@ -47,11 +47,11 @@ pub struct Invitation {
 /// Why a text is not an invitation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InvitationError {
-    /// Its code is wrong.
+    /// The code is invalid.
     Code(CodeError),
-    /// An address is empty, or has a character that no address has.
+    /// An address is empty, or has a character that does not occur in addresses.
     Address(String),
-    /// It has more than eight addresses.
+    /// There are more than eight addresses.
     TooMany(usize),
 }
 

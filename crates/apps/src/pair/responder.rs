@@ -148,7 +148,7 @@ impl Responder {
         self.half_open.len()
     }
 
-    /// What an initiator at this address must present.
+    /// The cookie that an initiator at this address must present.
     fn cookie(&self, at: SocketAddr) -> Cookie {
         let mut hasher = blake3::Hasher::new_keyed(&self.cookie_key);
         match at.ip().to_canonical() {

@@ -243,13 +243,13 @@ fn a_cookie_of_another_address_begins_nothing() {
     assert_eq!(ends.responder.half_open(), 0);
 }
 
-/// What happens to a datagram.
+/// The fate of a datagram.
 #[derive(Clone, Copy, Debug)]
 enum Fate {
     Arrives,
     Lost,
     Twice,
-    /// It arrives, and then a copy in which this byte has changed.
+    /// The datagram arrives, followed by a copy in which this byte has changed.
     WithChangedCopy(usize),
 }
 

@@ -10,11 +10,11 @@ use super::path_mtu::{clamp_mss, too_big};
 
 /// Decision about a packet of the device.
 pub(super) enum Admission {
-    /// It is carried.
+    /// The packet is carried.
     Taken((Headers, Bytes)),
-    /// It is too big; the answer to its source.
+    /// The packet is too big; the answer to its source.
     Answered(Vec<u8>),
-    /// It is refused, and counted.
+    /// The packet is refused and counted.
     Refused,
 }
 

@@ -294,7 +294,7 @@ impl TunnelClient {
         Ok(Ended::Closed { taken_over })
     }
 
-    /// What the answer of a hub may set on this machine.
+    /// The settings that a hub's answer may change on this machine.
     fn acceptance(&self) -> Result<Acceptance, TunnelError> {
         let failed = TunnelError::system("listing the networks of this machine");
         let others = interfaces::list().map_err(failed)?;
@@ -443,7 +443,7 @@ impl TunnelClient {
 enum Ended {
     /// The hub did not accept it.
     Refused,
-    /// It has ended.
+    /// The association has ended.
     Closed {
         /// Another association with the same key has taken its addresses over.
         taken_over: bool,

@@ -60,11 +60,11 @@ pub struct Welcome {
 /// A document that cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ControlError {
-    /// It exceeds the maximum size; its size.
+    /// The document has this size, which exceeds the maximum.
     TooLong(usize),
-    /// It is not one of these documents.
+    /// The document is of an unknown kind.
     Unknown,
-    /// It has more entries than allowed, or an address that no tunnel has.
+    /// The document has too many entries, or an address that no tunnel can have.
     Content,
 }
 

@@ -10,23 +10,23 @@ use crate::observe::{Refused, TunnelFigures};
 /// Why an inner packet was not carried or not delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// It is malformed.
+    /// The packet is malformed.
     Malformed(Malformed),
-    /// Its source is not an address of the client that sent it.
+    /// The source is not an address of the client that sent the packet.
     ForeignSource,
-    /// No client in the tunnel has its destination.
+    /// No client in the tunnel has the destination address.
     NoSuchDestination,
-    /// Its destination is another client, which the hub does not permit.
+    /// The destination is another client, which the hub does not permit.
     ClientToClient,
-    /// Its destination is not in the public Internet, which the hub does not permit.
+    /// The destination is not in the public Internet, which the hub does not permit.
     Private,
-    /// It does not fit into the tunnel; its sender was notified.
+    /// The packet does not fit into the tunnel; its sender was notified.
     TooBig,
     /// The queue was full.
     QueueFull,
-    /// The packets of all clients use all memory that they may have.
+    /// The packets of all clients together have reached the memory limit.
     Memory,
-    /// The device did not accept it.
+    /// The device did not accept the packet.
     Device,
     /// The queue of its flow had delayed packets for too long (CoDel).
     QueueDelay,
@@ -36,9 +36,9 @@ pub enum Refusal {
     Rate,
     /// The client's volume of this month is used up.
     Quota,
-    /// It is a packet of the tunnel's own association, which the tunnel must not carry in itself.
+    /// The packet belongs to the tunnel's own association, which the tunnel must not carry.
     Loop,
-    /// It is not a packet, but a message that is invalid at this time.
+    /// Not a packet, but a message that is invalid at this time.
     Message,
 }
 
@@ -169,7 +169,7 @@ impl Counters {
     }
 }
 
-/// What a lane counts in its queues.
+/// The counters of a lane's queues.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct LaneTotals {
     dropped_by_delay: u64,

@@ -109,7 +109,7 @@ impl Hub {
 pub enum Condition {
     /// The hub should have answered, and has sent nothing for too long.
     Silent,
-    /// It has sent something.
+    /// The hub has sent something.
     Answers,
     /// No link may carry data, for this reason.
     Blocked(String),

@@ -35,7 +35,7 @@ impl Meters {
     /// Reads the file.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// The file cannot be read.
     pub(super) fn open(file: &Path) -> Result<Self, TunnelError> {
         let clock = Clock::start();
         let (file, volumes) = VolumeFile::open(file)?;

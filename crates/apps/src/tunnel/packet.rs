@@ -18,7 +18,7 @@ const HOP_LIMIT: usize = 7;
 /// Why an inner packet is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Malformed {
-    /// It is neither IPv4 nor IPv6.
+    /// The packet is neither IPv4 nor IPv6.
     Version,
     /// Its headers are truncated or contradict each other.
     Header,

@@ -52,7 +52,7 @@ impl LeaseFile {
     /// Reads the file, and rewrites it with the valid entries.
     ///
     /// # Errors
-    /// It cannot be read or written.
+    /// The file cannot be read or written.
     pub(super) fn open(file: &Path, pool: Pool) -> Result<(Self, Leases), TunnelError> {
         let text = read(file)?;
         let leases = Leases::read(pool, &text);
@@ -84,7 +84,7 @@ impl VolumeFile {
     /// Reads the file. Invalid lines are ignored.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// The file cannot be read.
     pub(super) fn open(file: &Path) -> Result<(Self, BTreeMap<PublicKey, Volume>), TunnelError> {
         let line = |line: &str| {
             let mut words = line.split_whitespace();

@@ -178,7 +178,7 @@ impl Batch {
 pub enum Fit {
     /// Another datagram may follow.
     More,
-    /// Nothing was written.
+    /// No datagram was written.
     Nothing,
     /// The datagram is shorter than the others: none may follow.
     Last,

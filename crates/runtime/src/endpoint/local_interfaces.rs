@@ -29,7 +29,7 @@ enum Presence {
 /// Change since the last poll.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// Nothing that matters.
+    /// No relevant change.
     Nothing,
     /// The interface or address is gone: the socket is unusable.
     Gone,
@@ -119,7 +119,7 @@ impl BoundInterface {
         all.iter().filter(matches).collect()
     }
 
-    /// Whether it can appear and disappear.
+    /// Whether the link can appear and disappear.
     pub fn is_watched(&self) -> bool {
         self.presence != Presence::Unwatched
     }
@@ -129,7 +129,7 @@ impl BoundInterface {
         self.is_watched() && presence(&self.matching(all)) != Presence::Present
     }
 
-    /// Whether it has gone.
+    /// Whether the link has gone.
     pub fn is_gone(&self) -> bool {
         self.presence == Presence::Gone
     }
@@ -369,7 +369,7 @@ mod tests {
         for (local, sends, missing) in [
             (local("0.0.0.0", Some("wlan0")), true, false),
             (local("192.0.2.1", None), true, false),
-            // It has no address of that family.
+            // The interface has no address of that family.
             (local("::", Some("wlan0")), false, true),
             (local("0.0.0.0", Some("wwan0")), false, false),
             (local("192.0.2.2", None), false, false),

@@ -129,10 +129,10 @@ impl fmt::Display for PathCause {
     }
 }
 
-/// What happened to an association.
+/// The kind of a [`TransportEvent`].
 #[derive(Clone, Debug)]
 pub enum TransportEventKind {
-    /// It is established.
+    /// The association is established.
     Established,
     /// The peer has restarted.
     Restarted,
@@ -156,7 +156,7 @@ pub enum TransportEventKind {
         /// Why.
         cause: PathCause,
     },
-    /// It has ended.
+    /// The association has ended.
     Closed {
         /// Why.
         reason: CloseReason,
@@ -172,7 +172,7 @@ pub enum TransportEventKind {
 pub struct TransportEvent {
     /// Which association.
     pub about: AssociationInfo,
-    /// What happened.
+    /// The kind of event.
     pub kind: TransportEventKind,
 }
 

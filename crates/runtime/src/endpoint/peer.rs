@@ -64,16 +64,16 @@ pub enum PathEvent {
     PeerUsesKey(u16),
 }
 
-/// What happened to an association, for its observer.
+/// An event of an association, for its observer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Occurrence {
-    /// It is established.
+    /// The association is established.
     Connected,
     /// The peer has restarted.
     Restarted,
     /// A path has a new status.
     Path(PathId, PathStatus),
-    /// It has ended.
+    /// The association has ended.
     Closed(CloseReason),
 }
 
@@ -141,7 +141,7 @@ impl Drop for ReaderCount<'_> {
 pub struct Peer {
     /// The engine.
     pub machine: Association,
-    /// What surrounds its packets.
+    /// The encapsulation of its packets.
     pub encapsulation: Encapsulation,
     /// The number by which sealed datagrams address the association. `None` without sealing.
     pub session: Option<u32>,

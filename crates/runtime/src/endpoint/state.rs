@@ -82,7 +82,7 @@ impl Counters {
 #[derive(Debug)]
 pub struct EndpointState {
     pub(super) clock: Clock,
-    /// The runtime of the sockets, for those that a call opens from outside of it.
+    /// The runtime of the sockets, for sockets that are opened by a call from outside of it.
     pub(super) runtime: Option<Handle>,
     pub(super) options: Options,
     pub(super) sockets: Vec<Socket>,

@@ -31,7 +31,7 @@ pub struct Grant {
     pub expires: Option<Timestamp>,
 }
 
-/// An initiator that proved its key and got no session.
+/// An initiator that proved its key but was refused a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refused {
     /// Its key, proved except for replay of the first datagram.
@@ -42,16 +42,16 @@ pub struct Refused {
     pub why: Refusal,
 }
 
-/// Why an initiator got no session.
+/// Why an initiator was refused a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// Its key is not listed.
+    /// The initiator's key is not listed.
     NotListed,
     /// Its entry has expired.
     Expired,
-    /// It used no pre-shared key, but one is required.
+    /// The initiator used no pre-shared key, but one is required.
     PskMissing,
-    /// It used a pre-shared key, but the responder has none for it.
+    /// The initiator used a pre-shared key, but the responder has none for it.
     PskUnexpected,
     /// The date of its first datagram is behind the date that its clock should show by now, by this time.
     ClockBehind(Duration),

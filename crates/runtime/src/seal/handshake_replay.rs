@@ -16,14 +16,14 @@ const SEARCH: Duration = Duration::from_secs(1);
 /// Why a first message is not admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rejection {
-    /// It is older than another one of the same key.
+    /// The message is older than another one of the same key.
     Old {
         /// How far its date is behind the date that the key's clock should show by now.
         behind: Duration,
         /// The date of the newer one.
         newest: Timestamp,
     },
-    /// It repeats the newest one of its key.
+    /// The message repeats the newest one of its key.
     Known,
     /// Too many keys are remembered.
     Full,

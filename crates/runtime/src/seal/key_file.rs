@@ -30,7 +30,7 @@ pub enum KeyFileProblem {
     Exists,
     /// Not a regular file; what it is instead.
     NotAFile(&'static str),
-    /// It belongs to another user.
+    /// The file belongs to another user.
     Owner {
         /// The file's owner.
         owner: u32,
@@ -44,11 +44,11 @@ pub enum KeyFileProblem {
         /// Whether the file is secret.
         secrecy: Secrecy,
     },
-    /// It does not contain a key.
+    /// The file does not contain a key.
     Key(KeyError),
-    /// It is larger than this limit, bytes.
+    /// The file is larger than this limit, bytes.
     TooLarge(u64),
-    /// It is not UTF-8.
+    /// The file is not UTF-8.
     NotText,
     /// A system error.
     Io(io::Error),

@@ -12,15 +12,15 @@ use super::wire::{HEADER_LEN, Header, epoch_bits};
 /// Why a datagram was not opened. Callers should only count these errors, because any sender can cause them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpenError {
-    /// It is not a sealed datagram.
+    /// The datagram is not sealed.
     NotSealed,
-    /// It belongs to another session.
+    /// The datagram belongs to another session.
     OtherSession(u32),
     /// There is no key for its epoch.
     UnknownEpoch,
-    /// It was already opened.
+    /// The datagram was already opened.
     Replayed,
-    /// It is too old to know whether it was already opened.
+    /// The datagram is too old to determine whether it was already opened.
     TooOld,
     /// The peer did not seal it, or it was modified.
     Forged,

@@ -88,7 +88,7 @@ pub enum Hook {
 pub struct Rule {
     /// The conditions.
     pub matches: Vec<Match>,
-    /// What happens.
+    /// The action.
     pub action: Action,
 }
 
@@ -107,38 +107,38 @@ pub enum Match {
     NotFrom(String),
     /// The packet arrived on an interface whose name does not start with this prefix.
     NotFromPrefix(String),
-    /// It is IPv6.
+    /// The packet is IPv6.
     Ipv6,
     /// The sending socket has this mark.
     Mark(u32),
-    /// It belongs to a connection with packets in both directions, or is an error message about one.
+    /// The packet belongs to a connection with packets in both directions, or is an error message about one.
     Established,
-    /// Its source is in this network.
+    /// The packet's source is in this network.
     Source(IpNet),
-    /// Its destination is in this network.
+    /// The packet's destination is in this network.
     Destination(IpNet),
-    /// It is UDP from this port.
+    /// The packet is UDP from this port.
     UdpSource(u16),
-    /// It is UDP to this port.
+    /// The packet is UDP to this port.
     UdpDestination(u16),
-    /// It is TCP to this port.
+    /// The packet is TCP to this port.
     TcpDestination(u16),
-    /// It is IPv6 neighbour discovery.
+    /// The packet is IPv6 neighbour discovery.
     NeighbourDiscovery,
 }
 
-/// What happens to a packet.
+/// The action of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// It passes.
+    /// Accepts the packet.
     Accept,
-    /// It is dropped.
+    /// Drops the packet.
     Drop,
-    /// It is dropped, and its sender learns that this is prohibited.
+    /// Drops the packet and notifies its sender that it is prohibited.
     Reject,
-    /// Its source address becomes that of the interface that it leaves by.
+    /// Replaces the source address with that of the outgoing interface.
     Masquerade,
-    /// Its connection is not tracked, so that no address of it is translated.
+    /// Does not track the connection, so that its addresses are not translated.
     NoTrack,
 }
 
@@ -210,7 +210,7 @@ fn requests_for(table: &Table, flags: Option<TableFlags>) -> Vec<Request<Netfilt
     all
 }
 
-/// Whether a table is there with all rules that [`install`] has written. What each rule says is not compared.
+/// Whether a table exists with all rules that [`install`] has written. The contents of the rules are not compared.
 ///
 /// # Errors
 /// The error of the system.

@@ -48,7 +48,7 @@ struct Incoming {
     hash: Context,
 }
 
-/// What has happened so far.
+/// The progress so far.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Report {
     /// Bytes of the file to the peer that were passed to the network.

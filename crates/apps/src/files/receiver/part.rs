@@ -47,7 +47,7 @@ impl Part {
     /// unfinished file and returns the size of the replaced file.
     ///
     /// # Errors
-    /// Those of `rename`, and that a newer transfer sends the same file; the file stays unfinished.
+    /// The errors of `rename`, or a newer transfer sends the same file; the file stays unfinished.
     pub fn publish(
         mut self,
         path: &Path,

@@ -220,7 +220,7 @@ impl Usage {
     /// Creates a directory by calling `make`. Returns false if that would exceed the limit.
     ///
     /// # Errors
-    /// Those of `make`.
+    /// The errors of `make`.
     pub fn make_folder(
         &self,
         path: &Path,
@@ -281,7 +281,7 @@ impl Usage {
     /// The reservation ends if that succeeds.
     ///
     /// # Errors
-    /// Those of `rename`, and that another transfer has taken the file over.
+    /// The errors of `rename`, or another transfer has taken the file over.
     pub fn publish(
         &self,
         work: &WorkDir,

@@ -263,7 +263,7 @@ mod tests {
     use super::*;
     use crate::files::test_support::TempDir;
 
-    /// What a tree contains. The numbers choose the folder around it.
+    /// An item of a tree. The numbers choose its parent folder.
     #[derive(Clone, Debug)]
     enum Item {
         Folder(usize, String),

@@ -23,7 +23,7 @@ const SCRATCH: usize = 256 << 10;
 /// The receiver's answer for the next entries, or its decision about an earlier one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Answer {
-    /// Nothing exists of the next files, this many.
+    /// The receiver has none of the next files, this many.
     Fresh(u32),
     /// The next folders, this many, exist.
     Made(u32),

@@ -122,7 +122,7 @@ pub enum Frame {
     Skip(u32, PeerText),
     /// Nothing follows.
     EndOfTransfer,
-    /// Nothing exists of the next entries, this many.
+    /// The receiver has none of the next entries, this many.
     Fresh(u32),
     /// The next entries, this many, need nothing.
     Made(u32),

@@ -69,7 +69,7 @@ pub struct SharingTest {
     pub overloaded: usize,
     /// The other link.
     pub watched: usize,
-    /// What was found.
+    /// The result.
     pub found: Sharing,
 }
 

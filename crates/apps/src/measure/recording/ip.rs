@@ -20,7 +20,7 @@ pub(super) struct Ip<'a> {
     /// Bytes in front of the payload.
     pub(super) headers: u32,
     pub(super) protocol: u8,
-    /// Whether it is part of a larger packet.
+    /// Whether the packet is a fragment of a larger one.
     pub(super) fragment: bool,
     /// The payload, as much of it as the file has.
     pub(super) payload: &'a [u8],

@@ -96,17 +96,17 @@ pub struct Overflow {
 pub enum RecordingError {
     /// The file cannot be read.
     Read,
-    /// It is neither pcap nor pcapng.
+    /// The file is neither pcap nor pcapng.
     Format,
-    /// It is damaged.
+    /// The file is damaged.
     Damaged,
-    /// It has no data of TCP or SCTP.
+    /// The file has no TCP or SCTP data.
     NoData,
-    /// It has no readable data; most packets are of this kind.
+    /// The file has no readable data; most packets are of this kind.
     Hidden(&'static str),
     /// The data of the largest flow is not acknowledged.
     NotAcknowledged,
-    /// It is longer than the evaluation permits.
+    /// The recording is longer than the evaluation permits.
     TooLong,
 }
 

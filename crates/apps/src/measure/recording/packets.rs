@@ -24,7 +24,7 @@ pub(super) struct Packet<'a> {
     pub(super) content: Content<'a>,
 }
 
-/// What a packet carries.
+/// The content of a packet.
 pub(super) enum Content<'a> {
     Tcp(Segment),
     /// The SCTP packet, as far as the file contains it.

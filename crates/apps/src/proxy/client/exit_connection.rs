@@ -233,7 +233,7 @@ async fn ask_while_used(
 
 /// How a connection ended.
 enum ConnectionEnd {
-    /// It has ended, for this reason.
+    /// The connection has ended, for this reason.
     Ended(String),
     /// The exit has lost its state, but has accepted this new connection.
     StateLost(EstablishedConnection),

@@ -13,7 +13,7 @@ use super::super::machine::single;
 const OWN: [&str; 6] =
     ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "198.18.0.0/15", "fc00::/7"];
 
-/// What a hub's answer may set.
+/// The settings that a hub's answer may change.
 #[derive(Clone, Debug)]
 pub struct Acceptance {
     /// Networks from which the client accepts its address. If empty, the default ones.

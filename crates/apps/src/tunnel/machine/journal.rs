@@ -60,9 +60,9 @@ pub enum Change {
     Value {
         /// The file.
         file: PathBuf,
-        /// What it held.
+        /// The value before the change.
         before: String,
-        /// What it holds now.
+        /// The value after the change.
         after: String,
         /// A switch that also sets this value, and what it held. If it holds a different value at the end, another
         /// program needs the value as it is.
@@ -76,7 +76,7 @@ pub enum Change {
     File {
         /// The file.
         file: PathBuf,
-        /// What was there.
+        /// The previous content.
         before: Before,
         /// The text that is there now.
         after: Content,
@@ -102,9 +102,9 @@ pub enum Change {
 /// Why a journal cannot be used.
 #[derive(Debug)]
 pub enum JournalError {
-    /// Another process uses it: the tunnel is running.
+    /// Another process uses the journal: the tunnel is running.
     Running(String),
-    /// It cannot be read or written.
+    /// The journal cannot be read or written.
     Io(PathBuf, io::Error),
     /// A change failed.
     Change(Box<Change>, io::Error),
@@ -285,7 +285,7 @@ impl Journal {
     /// Passes name servers to openresolv by `add`, even if the record is known.
     ///
     /// # Errors
-    /// Those of `add`, or the journal cannot be written.
+    /// The errors of `add`, or the journal cannot be written.
     pub fn add_name_servers(
         &mut self,
         record: &str,

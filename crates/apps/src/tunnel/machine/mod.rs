@@ -278,7 +278,7 @@ impl Machine {
     /// Sets the name servers of the tunnel's interface. Without any, they stay as they are.
     ///
     /// # Errors
-    /// They could not be set.
+    /// The name servers could not be set.
     pub(super) async fn set_name_servers(
         &self,
         interface: u32,

@@ -49,13 +49,13 @@ const LINK: &str = "org.freedesktop.resolve1.Link";
 /// Why systemd-resolved cannot be used.
 #[derive(Debug)]
 pub enum ResolvedError {
-    /// It does not run, or there is no system bus.
+    /// The service does not run, or there is no system bus.
     NotRunning,
-    /// It runs in another network namespace, or it cannot be known.
+    /// The service runs in another network namespace, or this cannot be determined.
     OtherNamespace,
-    /// It, or the bus, did not answer.
+    /// The service or the bus did not answer.
     Silent,
-    /// It refused, or the bus failed.
+    /// The service refused, or the bus failed.
     Bus(zbus::Error),
 }
 
@@ -200,7 +200,7 @@ impl Resolved {
     /// Connects to systemd-resolved of this machine.
     ///
     /// # Errors
-    /// It does not run here, or does not answer within [`LIMIT`].
+    /// The service does not run here, or does not answer within [`LIMIT`].
     pub async fn connect() -> Result<Self, ResolvedError> {
         bounded(async {
             let resolved = Self::open().await?;
