@@ -1,7 +1,7 @@
 //! Captive portals: networks that carry nothing until the user has logged in with a browser.
 //!
 //! Such a network answers HTTP requests to any host itself: with a redirection to its own page, or with status 511
-//! (RFC 6585, Section 6). No third party is asked: the request goes to the peer, which such a network hides.
+//! (RFC 6585, Section 6). No third party is contacted: the request goes to the peer, which such a network hides.
 
 use std::convert::Infallible;
 use std::error::Error;
@@ -44,8 +44,8 @@ impl fmt::Display for CaptivePortal {
     }
 }
 
-/// Whether the network of a link answers HTTP requests to a host itself. `None` also if there is no answer. The socket has this
-/// mark (Linux), if the user may set it.
+/// Whether the network of a link answers HTTP requests to a host itself. `None` also if there is no answer. The
+/// socket has this mark (Linux), if the user may set it.
 pub async fn find(link: &BindAddress, host: IpAddr, mark: u32) -> Option<CaptivePortal> {
     let answer = timeout(LIMIT, ask(link, host, mark)).await.ok()?.ok()?;
     of_answer(&answer, host)
@@ -56,7 +56,7 @@ async fn ask(link: &BindAddress, host: IpAddr, mark: u32) -> Result<Response<()>
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
     let authority = SocketAddr::new(host, HTTP).to_string();
     let request = Request::get("/").header(HOST, authority).body(Empty::<Bytes>::new())?;
-    // If the connection ends, the request does so too, perhaps with an answer.
+    // If the connection ends, so does the request, possibly with an answer.
     let driven = async {
         let _ = connection.await;
         std::future::pending::<Infallible>().await
@@ -80,7 +80,7 @@ async fn connect(link: &BindAddress, to: SocketAddr, _mark: u32) -> std::io::Res
     socket.connect(to).await
 }
 
-/// What an answer to a request to a host says. The host may redirect to itself.
+/// Evaluates an answer to a request to a host. The host may redirect to itself.
 fn of_answer<T>(answer: &Response<T>, host: IpAddr) -> Option<CaptivePortal> {
     if answer.status() == StatusCode::NETWORK_AUTHENTICATION_REQUIRED {
         return Some(CaptivePortal { page: None });

@@ -4,8 +4,8 @@ use std::fmt;
 
 use ropewalk_runtime::endpoint::{Association, ChunkTypes, Transport};
 
-/// An extension that an end offers to its peer. It is used if the peer offers it as well. Stream reconfiguration is not among
-/// them: no command resets streams, and requests of peers are denied.
+/// An extension that an end offers to its peer. It is used if the peer offers it as well. Stream reconfiguration is
+/// not included: no command resets streams, and requests of peers are denied.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Extension {
     /// Messages of different streams alternate (I-DATA, RFC 8260).
@@ -30,7 +30,7 @@ impl Extension {
     /// The extension of this name.
     ///
     /// # Errors
-    /// There is none; the message lists those that exist.
+    /// The name is unknown; the message lists the valid ones.
     pub fn from_name(name: &str) -> Result<Self, UnknownExtension> {
         let found = Self::NAMES.into_iter().find(|(known, _)| *known == name);
         found.map(|(_, extension)| extension).ok_or(UnknownExtension)
@@ -42,7 +42,7 @@ impl Extension {
         found.map_or("", |(name, _)| name)
     }
 
-    /// Why a sealed association cannot use it; none: it can.
+    /// Why a sealed association cannot use it. `None` if it can.
     pub const fn not_sealed(self) -> Option<&'static str> {
         match self {
             Self::Authentication => Some("a seal authenticates whole packets"),
@@ -112,10 +112,10 @@ const CHUNKS: [(&str, u8); 19] = [
 /// All types that can be authenticated, by their common name.
 const ALL: &str = "all";
 
-/// The set of the types of these names; `all` is that of all of them.
+/// The set of the types with these names; `all` stands for all of them.
 ///
 /// # Errors
-/// A name is unknown; the message has it, and lists those that are known.
+/// A name is unknown; the message contains it, and lists the valid ones.
 pub fn chunk_types<'a>(
     names: impl IntoIterator<Item = &'a str>,
 ) -> Result<ChunkTypes, UnknownChunk> {

@@ -1,6 +1,6 @@
 //! Applications on the sockets: file transfer, proxies, tunnels, measurements; access control and pairing for them.
 //!
-//! A library, which neither prints nor parses arguments. The command and the Python package use it.
+//! This library neither prints nor parses arguments. The command and the Python package use it.
 
 pub mod access;
 pub mod captive_portal;

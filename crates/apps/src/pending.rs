@@ -1,8 +1,8 @@
 //! Clients whose request is incomplete or not permitted.
 //!
-//! A client that sends nothing, or one byte at a time, must not exclude others. Such clients therefore have a table of
-//! their own, and only a complete and permitted request gets one of the places for connections. When the table is
-//! full, the oldest client of the source address with the most entries is disconnected (compare OpenSSH's
+//! A client that sends nothing, or one byte at a time, must not exclude others. Such clients therefore have a
+//! separate table, and only a complete and permitted request gets one of the places for connections. When the table
+//! is full, the oldest client of the source address with the most entries is disconnected (compare OpenSSH's
 //! MaxStartups). A normal request takes milliseconds, so it is among the newest entries.
 
 use std::cmp::Reverse;
@@ -80,7 +80,7 @@ impl Drop for PendingClient {
 
 impl Table {
     fn displace(&mut self) {
-        // Of several largest ones, the source with the oldest client.
+        // If several sources are equally large, the one with the oldest client.
         let size = |clients: &BTreeMap<u64, _>| {
             (clients.len(), Reverse(clients.first_key_value().map(|(number, _)| *number)))
         };

@@ -15,11 +15,11 @@ use std::path::{Path, PathBuf};
 use ropewalk_runtime::endpoint::{SharedKeyError, SharedKeys};
 use ropewalk_runtime::seal::{KeyFileError, KeyFileProblem, Secrecy, read_trusted};
 
-/// Upper limit of a file, bytes.
+/// Maximum size of a file, bytes.
 const FILE_MAX: u64 = 16_384;
-/// Length of the shortest secret, bytes. All that it protects against has seen the handshake, and can try short ones one by one.
+/// Minimum length of a secret, bytes. An attacker who has seen the handshake can search for a short one.
 pub const LEAST_SECRET: usize = 16;
-/// What precedes a secret in hexadecimal digits.
+/// Prefix of a secret in hexadecimal digits.
 const HEX: &str = "hex:";
 const LINE_HELP: &str = "a line is a number from 0 to 65535, a space, and a secret of 16 to 256 bytes: text, or hex: and \
      hexadecimal digits; `ropewalk keygen --secrets FILE` creates such a file";
@@ -35,25 +35,25 @@ pub enum SecretsError {
         path: PathBuf,
         /// The line, counted from 1.
         line: usize,
-        /// What is wrong.
+        /// The problem.
         problem: SecretProblem,
     },
     /// The file has no secret.
     Empty(PathBuf),
 }
 
-/// What is wrong with a line.
+/// A problem with a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SecretProblem {
-    /// It does not begin with a number and a space.
+    /// The line does not begin with a number and a space.
     NoNumber,
-    /// The number has a secret already, in this line.
+    /// The number already has a secret, on this line.
     Repeated(u16, usize),
     /// The digits after `hex:` are not hexadecimal, or their number is odd.
     Hex,
-    /// The secret has only so many bytes.
+    /// The secret is too short: it has this many bytes.
     Short(usize),
-    /// It cannot be set.
+    /// The secret cannot be set.
     Refused(SharedKeyError),
 }
 
@@ -117,7 +117,7 @@ pub fn read_file(path: &Path) -> Result<SharedKeys, SecretsError> {
     }
 }
 
-/// The secrets of a text; none if there is none. An error has its line.
+/// The secrets in a text. `None` if it contains none. An error includes its line.
 fn parse(text: &str) -> Result<Option<SharedKeys>, (usize, SecretProblem)> {
     let mut keys = SharedKeys::default();
     let mut known: Vec<(u16, usize)> = Vec::new();

@@ -1,4 +1,5 @@
-//! Where a peer is. One that was given by name may move: after an attempt to connect has failed, its name is looked up again.
+//! The addresses of a peer. A peer that was given by name may move: after a failed attempt to connect, its name is
+//! looked up again.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -9,7 +10,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-/// How long a lookup may take. The addresses that are known are used after that.
+/// Timeout of a lookup. After that, the known addresses are used.
 const LOOKUP: Duration = Duration::from_secs(8);
 
 /// Finds the addresses of a peer. Blocks.
@@ -26,7 +27,7 @@ impl fmt::Debug for Finder {
 #[derive(Debug)]
 pub struct Whereabouts {
     addresses: Mutex<Vec<SocketAddr>>,
-    /// Looks its names up again. `None`: it was given by addresses.
+    /// Looks its names up again. `None` if it was given by addresses.
     finder: Option<Finder>,
     /// Whether the latest attempt to connect has not succeeded.
     is_doubtful: AtomicBool,
@@ -48,20 +49,20 @@ impl Whereabouts {
         self.finder.is_some()
     }
 
-    /// An attempt to connect begins. If the one before has not succeeded, the names are looked up. Returns whether the peer
-    /// has moved.
+    /// Starts an attempt to connect. If the previous one has not succeeded, the names are looked up. Returns whether
+    /// the peer has moved.
     pub async fn begin_attempt(&self) -> bool {
         self.is_doubtful.swap(true, Ordering::Relaxed) && self.find().await
     }
 
-    /// The attempt to connect has succeeded.
+    /// Records that the attempt to connect has succeeded.
     pub fn confirm(&self) {
         self.is_doubtful.store(false, Ordering::Relaxed);
     }
 
     async fn find(&self) -> bool {
         let Some(Finder(find)) = self.finder.clone() else { return false };
-        // A thread of its own: the end of the process does not wait for it.
+        // A separate thread: the end of the process does not wait for it.
         let (answer, answered) = oneshot::channel();
         std::thread::spawn(move || drop(answer.send(find())));
         let Ok(Ok(Some(mut found))) = timeout(LOOKUP, answered).await else { return false };

@@ -85,7 +85,8 @@ async fn a_server_sends_no_more_than_the_client_has_opened() {
         association.send(CONTROL, 0, message.encode()).await.expect("open");
     };
     tell(Message::Open { bytes: 10_000 }).await;
-    // Too many bytes; too many probes; too long; each is refused. What fits is sent, and then nothing more.
+    // Too many bytes; too many probes; too long: each is refused. A train within the limits is sent, and
+    // then nothing more.
     for (id, train) in [
         (1, train(11, 1000, 1)),
         (2, train(u32::MAX, 100, 1)),

@@ -28,7 +28,7 @@ async fn client(loopback: Ipv4Addr) -> (Association, Arc<Endpoint>) {
 async fn what_overtakes_the_plan_does_not_make_a_client_one_of_another_version() {
     for direction in [Direction::Up, Direction::Down] {
         let (association, _here) = client(Ipv4Addr::new(127, 0, 0, 9)).await;
-        // The plan may be lost on its way, and bulk and questions have no order: streams 0 and 2.
+        // The plan may be lost in transit, and bulk data and probes are unordered: streams 0 and 2.
         for stream in [0, 2] {
             let early = Bytes::from_static(&[7; 8]);
             association.send_unordered(stream, 0, early).await.expect("it is up");

@@ -1,4 +1,4 @@
-//! Asks an echo server, over as many paths as it has addresses, and tells what became of the paths.
+//! Sends messages to an echo server, over one path per server address, and prints the state of the paths.
 //!
 //! `cargo run -p ropewalk-runtime --example echo_client -- KEY ADDRESS:PORT [ADDRESS:PORT ...]`
 
@@ -33,7 +33,7 @@ async fn run() -> Result<(), Failure> {
     for address in arguments {
         addresses.push(address.parse::<SocketAddr>()?);
     }
-    // One socket per path. Bound to an interface's address, it would send through that one alone.
+    // One socket per path. A socket bound to an interface's address would send only through that interface.
     let locals: Vec<SocketAddr> = addresses.iter().map(|remote| anywhere(remote).into()).collect();
     let options = Options::connecting(&locals)
         .sealed(SecretKey::generate()?, Allowed::Keys(BTreeSet::from([key])));
@@ -44,7 +44,7 @@ async fn run() -> Result<(), Failure> {
     asked?;
     println!("{answered} of {COUNT} came back");
     tell_paths(&association);
-    // Waits until all has been acknowledged: an association that is dropped does so in the background.
+    // Waits until all data has been acknowledged. Dropping the association would wait in the background.
     association.shutdown().await?;
     Ok(())
 }
@@ -58,7 +58,7 @@ const fn anywhere(remote: &SocketAddr) -> (IpAddr, u16) {
 
 async fn ask(association: &Association) -> Result<(), Failure> {
     for i in 0..COUNT {
-        // Four streams: a message waits for the one before it on its own stream, and for no other.
+        // Four streams: a message waits only for the previous one on its own stream.
         let bytes = Bytes::from(i.to_be_bytes().repeat(100));
         association.send((i % 4) as u16, i, bytes).await?;
     }

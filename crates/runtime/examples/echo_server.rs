@@ -1,4 +1,4 @@
-//! Sends every message back to whom it came from, sealed.
+//! Echoes every message to its sender, sealed.
 //!
 //! `cargo run -p ropewalk-runtime --example echo_server -- [ADDRESS:PORT ...]`
 //!
@@ -33,7 +33,7 @@ async fn run() -> Result<(), Failure> {
     }
     let secret = SecretKey::generate()?;
     let public = secret.public();
-    // Everybody who knows the key; `Allowed::Keys` for those alone whom you know.
+    // Accepts everyone who knows the key. `Allowed::Keys` accepts only listed peers.
     let options = Options::listening(&locals).sealed(secret, Allowed::Anyone);
     let endpoint = Endpoint::open(options)?;
     let addresses: Vec<_> = endpoint.locals().iter().map(ToString::to_string).collect();

@@ -1,8 +1,9 @@
-//! Many associations of one server: what idle ones cost, and whether busy ones share fairly.
+//! Many associations of one server: the cost of idle ones, and whether busy ones share fairly.
 //!
-//! `cargo run --release -p ropewalk-runtime --example many -- idle 1000` (memory of a server with so many) or
-//! `... -- busy 100` (goodput in 20 seconds, and Jain's index of it). Both ends are in processes of their own, each with as
-//! many shards and threads as a third argument says (1). A fourth is a number of associations that are idle beside busy ones.
+//! `cargo run --release -p ropewalk-runtime --example many -- idle 1000` (memory of a server with this number) or
+//! `... -- busy 100` (goodput in 20 seconds, and its Jain index). The ends run in separate processes, each with as
+//! many shards and threads as a third argument says (1). A fourth argument is a number of idle associations in
+//! addition to busy ones.
 
 use std::future::Future;
 use std::io::{BufRead, BufReader};
@@ -19,7 +20,7 @@ use ropewalk_runtime::seal::{Allowed, PublicKey, SecretKey};
 type Outcome = Result<(), Box<dyn std::error::Error>>;
 
 const PORT: u16 = 9897;
-/// Time before goodput is measured, and how long it is.
+/// Time before the goodput measurement, and its duration.
 const WARM_UP: Duration = Duration::from_secs(2);
 const MEASURED: Duration = Duration::from_secs(20);
 
@@ -38,7 +39,7 @@ fn main() -> Outcome {
     }
 }
 
-/// What is run.
+/// The load to run.
 #[derive(Clone, Copy)]
 struct Load {
     busy: usize,
@@ -112,7 +113,7 @@ async fn serve(load: Load) -> Outcome {
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .spawn()?;
-    // The clients' key is listed: one that is not would have to prove its address first, at a limited rate.
+    // The clients' key is listed: an unlisted one would have to prove its address first, at a limited rate.
     let mut client = String::new();
     BufReader::new(child.stdout.take().ok_or("no output")?).read_line(&mut client)?;
     let at = SocketAddr::from((Ipv4Addr::LOCALHOST, PORT));

@@ -1,7 +1,7 @@
-//! What sealing a datagram costs: `cargo run --release -p ropewalk-runtime --example seal_speed`.
+//! The cost of sealing a datagram: `cargo run --release -p ropewalk-runtime --example seal_speed`.
 //!
-//! The same AEAD called on a bare buffer stands beside it: what is left is header, counter and
-//! replay window.
+//! The same AEAD on a bare buffer is measured for comparison. The difference is the cost of header,
+//! counter and replay window.
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 
 use std::hint::black_box;
@@ -20,7 +20,7 @@ const CONTENT: usize = 1400;
 /// Datagrams per measurement, in batches as a socket takes them.
 const DATAGRAMS: usize = 3200;
 const BATCH: usize = 32;
-/// The best of so many short measurements: what else the machine does makes it only slower.
+/// Number of short measurements. The fastest counts: other load only slows the machine down. down.
 const TRIES: usize = 300;
 
 fn main() {
@@ -112,7 +112,7 @@ fn measure(client: &mut Session, server: &mut Session, content: &[u8]) -> (f64, 
     (per_datagram(sealing), per_datagram(opening))
 }
 
-/// The same with the AEAD alone; sealing includes the copy of the content into the buffer.
+/// The same with the AEAD only; sealing includes copying the content into the buffer.
 fn measure_bare(algorithm: &'static Algorithm, content: &[u8]) -> (f64, f64) {
     let key = vec![1; algorithm.key_len()];
     let key = LessSafeKey::new(UnboundKey::new(algorithm, &key).unwrap());

@@ -1,9 +1,9 @@
 //! Records of packets: captures for Wireshark and tshark (pcapng), with one interface per path, and qlog files.
 //!
-//! Packets are written as the engine sends and receives them: SCTP as it is inside the seal. In a capture it is directly
-//! behind an IP header with the path's addresses, and the interface's description contains the UDP ports; real packet
-//! sizes are not recorded. A qlog has the chunks of each packet, its size on the wire, and the measurements of each
-//! path.
+//! Packets are written as the engine sends and receives them: SCTP in the form inside the seal. In a capture, SCTP
+//! follows directly after an IP header with the path's addresses, and the interface's description contains the UDP
+//! ports; real packet sizes are not recorded. A qlog has the chunks of each packet, its size on the wire, and the
+//! measurements of each path.
 
 #![allow(
     clippy::disallowed_methods,
@@ -26,7 +26,7 @@ use ropewalk_trace::{Protocol, ip_header};
 
 use crate::clock::Clock;
 
-/// Bytes that wait to be written to each file.
+/// Write buffer of each file, bytes.
 const BUFFER: usize = 64 << 10;
 
 /// Called once, when writing a file has failed.
@@ -47,9 +47,9 @@ struct Inner {
     groups: u64,
 }
 
-/// A file, and who learns that it cannot be written.
+/// A file, and the callback for write errors.
 struct Output<W> {
-    /// None after an error.
+    /// `None` after an error.
     writer: Option<W>,
     on_error: OnError,
 }
@@ -70,7 +70,7 @@ impl fmt::Debug for Capture {
 }
 
 impl Default for Capture {
-    /// Records nothing yet.
+    /// Records nothing.
     fn default() -> Self {
         Self { clock: Clock::start(), inner: Arc::default() }
     }
@@ -93,7 +93,7 @@ impl Capture {
         Ok(self)
     }
 
-    /// Adds a qlog, with the same properties. Its times begin now.
+    /// Adds a qlog, with the same properties. Its times start now.
     ///
     /// # Errors
     /// The error of the system.
@@ -149,7 +149,7 @@ impl Capture {
         self.lock().qlog.as_ref().is_some_and(|output| output.writer.is_some())
     }
 
-    /// Identifies one more association in the qlog.
+    /// Returns the identifier of one more association in the qlog.
     pub fn next_group(&self) -> String {
         let mut inner = self.lock();
         inner.groups += 1;
@@ -176,7 +176,7 @@ impl Capture {
     }
 }
 
-/// Creates a file that its owner only can read.
+/// Creates a file that only its owner can read.
 fn create(path: &Path) -> io::Result<BufWriter<File>> {
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(true);
@@ -205,7 +205,7 @@ fn make_private(_: &File) -> io::Result<()> {
 }
 
 impl Inner {
-    /// Writes to the capture file. None if there is none, or after an error.
+    /// Writes to the capture file. `None` if there is none, or after an error.
     fn pcapng<T>(
         &mut self,
         write: impl FnOnce(&mut pcapng::Writer<BufWriter<File>>) -> io::Result<T>,
@@ -213,7 +213,7 @@ impl Inner {
         self.pcapng.as_mut()?.write(write, pcapng::Writer::into_inner)
     }
 
-    /// Writes to the qlog. None if there is none, or after an error.
+    /// Writes to the qlog. `None` if there is none, or after an error.
     fn qlog<T>(
         &mut self,
         write: impl FnOnce(&mut qlog::Writer<BufWriter<File>>) -> io::Result<T>,
@@ -227,7 +227,7 @@ impl<W> Output<W> {
         Self { writer: Some(writer), on_error: Box::new(on_error) }
     }
 
-    /// Writes to the file unless an earlier write has failed. None after an error.
+    /// Writes to the file unless an earlier write has failed. `None` after an error.
     fn write<T>(
         &mut self,
         write: impl FnOnce(&mut W) -> io::Result<T>,
@@ -236,7 +236,7 @@ impl<W> Output<W> {
         match write(self.writer.as_mut()?) {
             Ok(value) => Some(value),
             Err(error) => {
-                // A dropped writer would try to write its buffer once more, so the writer is taken apart.
+                // Dropping the writer would write its buffer once more, so it is taken apart.
                 if let Some(writer) = self.writer.take() {
                     drop(take_apart(writer).into_parts());
                 }
@@ -295,7 +295,7 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn a_file_that_takes_nothing_is_refused_at_once() {
-        // The file header is written at once, so that an error shows at the start.
+        // The file header is written immediately, so that an error is reported at the start.
         let full = Path::new("/dev/full");
         let told = |_| panic!("an error at the start is returned");
         assert!(Capture::default().with_pcapng(full, told).is_err());

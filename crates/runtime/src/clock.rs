@@ -26,7 +26,8 @@ impl Clock {
         Time::from_nanos(self.origin.elapsed().as_nanos() as u64)
     }
 
-    /// The system's instant of a time of this clock. If the system cannot represent it, an instant in an hour.
+    /// The system's instant of a time of this clock. If the system cannot represent it, an instant one hour
+    /// from now.
     pub fn instant(&self, time: Time) -> Instant {
         const HOUR: Duration = Duration::from_secs(3600);
         let far = Instant::now() + HOUR;

@@ -45,7 +45,7 @@ impl InterfaceAddress {
 /// Lists all current addresses of this machine.
 ///
 /// # Errors
-/// As the system says.
+/// The error of the system.
 pub fn list() -> io::Result<Vec<InterfaceAddress>> {
     let found = if_addrs::get_if_addrs()?.into_iter().map(|it| InterfaceAddress {
         ip: it.ip(),
@@ -68,11 +68,11 @@ pub fn list() -> io::Result<Vec<InterfaceAddress>> {
     Ok(found.collect())
 }
 
-/// Lists the current addresses of this machine without those of TUN devices, which lead into tunnels, except where one of
-/// `peers` is in a network of such a device.
+/// Lists the current addresses of this machine except those of TUN devices, which lead into tunnels. A TUN device
+/// with one of `peers` in its network is included.
 ///
 /// # Errors
-/// As the system says.
+/// The error of the system.
 pub fn outside_tunnels(peers: &[IpAddr]) -> io::Result<Vec<InterfaceAddress>> {
     let mut all = list()?;
     let mut tun = tun_devices()?;
@@ -82,11 +82,11 @@ pub fn outside_tunnels(peers: &[IpAddr]) -> io::Result<Vec<InterfaceAddress>> {
     Ok(all)
 }
 
-/// Names of the TUN devices of this machine, which carry the IP packets of programs. None are known on other systems than
+/// Names of the TUN devices of this machine, which carry the IP packets of programs. Empty on systems other than
 /// Linux.
 ///
 /// # Errors
-/// As the system says.
+/// The error of the system.
 pub fn tun_devices() -> io::Result<Vec<String>> {
     #[cfg(target_os = "linux")]
     let all = crate::system::routes::interfaces()?;
@@ -97,8 +97,8 @@ pub fn tun_devices() -> io::Result<Vec<String>> {
     Ok(tun)
 }
 
-/// The last address of a network, which reaches all of its hosts whether or not it is configured (RFC 919). None for
-/// networks of one or two addresses (RFC 3021).
+/// The last address of a network, which reaches all of its hosts whether or not it is configured (RFC 919). `None`
+/// for networks of one or two addresses (RFC 3021).
 fn broadcast_of(ip: Ipv4Addr, prefix: u8) -> Option<Ipv4Addr> {
     let hosts = u32::MAX.checked_shr(u32::from(prefix)).filter(|hosts| *hosts > 1);
     hosts.map(|hosts| Ipv4Addr::from_bits(ip.to_bits() | hosts))

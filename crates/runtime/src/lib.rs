@@ -1,7 +1,7 @@
 //! The engine on real sockets: clock, sockets, sealing, and the link emulator.
 //!
-//! The only crate that reads a clock or opens a socket. It gives the engine the same inputs as the simulator does:
-//! the time, a path and typed packets.
+//! Only this crate reads a clock or opens a socket. It gives the engine the same inputs as the simulator: the
+//! time, a path and typed packets.
 
 pub mod capture;
 pub mod clock;

@@ -1,4 +1,4 @@
-//! What the user of an association may ask for and change while it lives, and have after its end.
+//! Requests and settings of an association while it exists, and the data left after its end.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -10,10 +10,10 @@ use ropewalk_runtime::endpoint::{
 };
 use tokio::time::{sleep, timeout};
 
-/// Longer than any of it takes.
+/// Timeout that no step should reach.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Two ends that are up on `paths` addresses each, without anything that leaves by itself but HEARTBEATs.
+/// Two established ends with `paths` addresses each, which send nothing on their own except HEARTBEATs.
 async fn pair(paths: usize) -> (Endpoint, Endpoint, Association, Association) {
     let locals: Vec<SocketAddr> = vec![(Ipv4Addr::LOCALHOST, 0).into(); paths];
     let (mut server, mut client) = (Options::listening(&locals), Options::connecting(&locals));
@@ -28,7 +28,7 @@ async fn pair(paths: usize) -> (Endpoint, Endpoint, Association, Association) {
     (server, client, near, far)
 }
 
-/// Waits until nothing has come to an endpoint for a while, and tells how many datagrams came so far.
+/// Waits until nothing has arrived at an endpoint for a while. Returns how many datagrams have arrived so far.
 async fn settled(endpoint: &Endpoint) -> u64 {
     loop {
         let before = endpoint.counters().received;
@@ -39,7 +39,7 @@ async fn settled(endpoint: &Endpoint) -> u64 {
     }
 }
 
-/// Waits until so many datagrams have come.
+/// Waits until `count` datagrams have arrived.
 async fn received(endpoint: &Endpoint, count: u64) {
     let enough = async {
         while endpoint.counters().received < count {
@@ -91,7 +91,7 @@ async fn parameters_change_while_an_association_lives_and_bad_ones_are_refused()
 #[tokio::test]
 async fn what_was_not_delivered_can_be_had_after_the_end() {
     let (_server, _client, near, far) = pair(1).await;
-    // Nobody reads: the first of them fill the peer's window, and the rest does not leave.
+    // The application does not read: the first messages fill the peer's window, and the rest stay queued.
     let message = |label: u32| Bytes::from(label.to_be_bytes().repeat(250));
     let mut count = 0;
     let fill = async {
@@ -115,7 +115,7 @@ async fn what_was_not_delivered_can_be_had_after_the_end() {
         assert_eq!(undelivered.bytes, message(ppid));
     }
     assert_eq!(first + all.len() as u32, count, "to the last one");
-    // What is missing there has arrived here.
+    // The messages missing from that list have arrived here.
     let mut read = 0;
     while timeout(PATIENCE, far.receive()).await.expect("in time").is_some() {
         read += 1;

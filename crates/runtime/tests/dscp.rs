@@ -1,4 +1,4 @@
-//! The DSCP of packets, as a host on their way sees it.
+//! The DSCP of packets, as a host on the path sees it.
 
 use std::io::IoSliceMut;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
@@ -20,7 +20,7 @@ const EF: u8 = 46;
 /// ECT(0), which packets with data carry.
 const ECT_0: u8 = 2;
 
-/// The TOS bytes of packets, of the client and of the server.
+/// The TOS bytes of packets of the client and of the server.
 type Seen = Arc<Mutex<[Vec<u8>; 2]>>;
 
 fn loopback() -> SocketAddr {
@@ -41,7 +41,7 @@ fn receive(socket: &UdpSocket, buffer: &mut [u8]) -> Option<(usize, SocketAddr, 
     Some((got.bytes, SocketAddr::from((from.ip(), from.port())), tos))
 }
 
-/// Passes datagrams on between a server and the one client that sends to it here, and notes their TOS bytes.
+/// Forwards datagrams between a server and the only client that sends to it here, and records their TOS bytes.
 fn relay(server: SocketAddr) -> (SocketAddr, Seen) {
     let socket = UdpSocket::bind(loopback()).expect("a free port");
     setsockopt(&socket, IpRecvTos, &true).expect("Linux has it");
@@ -68,7 +68,7 @@ fn take(seen: &Seen) -> [Vec<u8>; 2] {
     std::mem::take(&mut *seen.lock().expect("no panic"))
 }
 
-/// Carries some messages, until they have been acknowledged.
+/// Sends some messages and waits until they have been acknowledged.
 async fn carry(near: &Association, far: &Association) {
     for number in 0..100_u32 {
         near.send(0, 0, vec![number as u8; 3000].into()).await.expect("it is up");
@@ -95,7 +95,7 @@ async fn all_packets_are_marked(sealed: bool) {
     }
     for end in [&mut server, &mut client] {
         end.transport.dscp = Dscp::new(AF31).expect("six bits");
-        // Nothing leaves by itself.
+        // No spontaneous packets.
         end.transport.discover_mtu = false;
     }
     let server = Endpoint::open(server).expect("a free port");

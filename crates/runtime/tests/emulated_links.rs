@@ -1,4 +1,4 @@
-//! The emulator's links without a clock: what goes in at an instant comes out when the simulator says.
+//! The emulator's links without a clock: packets arrive at the times that the simulator predicts.
 #![cfg(target_os = "linux")]
 
 use ropewalk_base::{Duration, Rate, Seed, Time};
@@ -8,7 +8,7 @@ use ropewalk_netsim::{Link, LinkConfig, LossModel, Packet, QueueModel, Schedule,
 use ropewalk_runtime::emulate::{Arrival, End, Frame, Links, PathRoutes, Side};
 use ropewalk_scenario::Scenario;
 
-/// Links as the command makes them.
+/// Links as created by the command.
 fn links(text: &str) -> Links {
     let scenario = Scenario::parse(text, "test").expect("a scenario");
     let live = live_network::<Frame, End>(&scenario, End::default(), End::default());
@@ -22,7 +22,7 @@ fn links(text: &str) -> Links {
     Links::new(live.world, live.sender, live.receiver, paths.collect())
 }
 
-/// Everything that arrives, by waking up when the links say.
+/// All arrivals, with wake-ups at the times that the links request.
 fn drain(links: &mut Links, until: Time) -> Vec<Arrival> {
     let mut all = Vec::new();
     while let Some(at) = links.next_wake().filter(|at| *at <= until) {
@@ -39,7 +39,7 @@ const LOSSY: &str = "[transfer]\nseed = 5\n[[path]]\nname = \"dsl\"\nrate = \"1 
      delay = \"10 ms\"\nqueue = \"20 packets\"\nloss = { model = \"bernoulli\", rate = 0.1 }\n\
      jitter = { max = \"3 ms\", keep_order = false }\n";
 
-/// The same link, as the simulator's tests make it.
+/// The same link, as created by the simulator's tests.
 fn simulated() -> Link<u32> {
     let mut config = LinkConfig::new(Rate::from_bps(1_000_000), Duration::from_millis(10));
     config.queue = QueueModel::DropTail(ropewalk_netsim::link::Limit::Packets(20));
@@ -54,7 +54,7 @@ fn simulated() -> Link<u32> {
 fn a_packet_comes_out_at_the_very_nanosecond_of_the_simulated_link() {
     let (mut live, mut link) = (links(LOSSY), simulated());
     let (mut seen, mut wanted) = (Vec::new(), Vec::new());
-    // Irregular instants and sizes; now and then more at once than the queue takes.
+    // Irregular times and sizes; some bursts exceed the queue.
     for number in 0..2_000_u32 {
         let gap = u64::from(number % 7) * 3_141_593 + u64::from(number % 3) * 17;
         let at = Time::from_nanos(u64::from(number) * 9_000_000 + gap);
@@ -130,7 +130,7 @@ fn paths_that_share_a_link_share_it_with_each_other_and_with_cross_traffic() {
     let mut live = links(text);
     let mut arrived = [0_u64; 2];
     for number in 0..2_000_u64 {
-        // 6 Mbit/s on each: together with the cross traffic, 17 into 10.
+        // 6 Mbit/s on each: together with the cross traffic, 17 Mbit/s through 10.
         let at = Time::from_nanos(number * 2_000_000);
         for arrival in drain(&mut live, at) {
             arrived[arrival.path] += arrival.bytes.len() as u64;

@@ -1,5 +1,5 @@
-//! Floods of handshakes from many addresses, on real sockets: nothing is kept of them, no answer is more than three
-//! times its question, and those who mean it get in meanwhile.
+//! Floods of handshakes from many addresses, on real sockets: they leave no state, no answer is longer than three
+//! times its request, and genuine clients still connect.
 
 #![allow(
     clippy::disallowed_methods,
@@ -22,18 +22,19 @@ use ropewalk_runtime::endpoint::{Endpoint, Options, Target};
 use ropewalk_runtime::seal::{Allowed, Initiator, PublicKey, SecretKey, Timestamp};
 use tokio::time::timeout;
 
-/// Long enough for anything that happens at all on one machine, busy as it may be.
+/// Timeout for any step, even on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(300);
-/// Addresses that the flood comes from; each has a socket of its own here.
+/// Number of source addresses of the flood, each with its own socket here.
 const SOURCES: u8 = 250;
-/// Headers of IPv4 and UDP, bytes: amplification is counted as links carry it.
+/// Headers of IPv4 and UDP, bytes: amplification is counted in bytes on the wire.
 const BELOW: usize = 28;
-/// Clients that come during the flood, one after the other.
+/// Clients that connect in turn during the flood.
 const CLIENTS: usize = 5;
-/// More than this would be something per datagram: it is 600 B for each of the least flood.
+/// More growth than this would mean state per datagram: it equals 600 B for each datagram of the
+/// smallest flood.
 const GROWTH_LIMIT: u64 = 24 << 20;
 
-/// A flood: how many datagrams at least, and when the next [`BURST`] comes.
+/// A flood: minimum number of datagrams, and when the next [`BURST`] is sent.
 #[derive(Clone, Copy)]
 struct Measure {
     datagrams: u64,
@@ -42,21 +43,21 @@ struct Measure {
 
 #[derive(Clone, Copy)]
 enum Pace {
-    /// After so long. What the server has no time for is lost, with what its clients say.
+    /// After this time. Datagrams that the server has no time for are lost, including those of its clients.
     After(Duration),
-    /// When the server has taken what came before, so that the system loses nothing, however slow the machine is.
+    /// When the server has taken the previous burst, so that the system loses nothing, even on a slow machine.
     Taken,
 }
 
-/// A flood that a test has time for.
+/// A flood short enough for a test.
 const SHORT: Measure = Measure { datagrams: 40_000, pace: Pace::Taken };
-/// What a socket's buffer of the usual size takes at once.
+/// Number of datagrams that fit into a socket buffer of the usual size.
 const BURST: u64 = 50;
-/// Something was lost nevertheless, and is not waited for any longer.
+/// Time after which a missing datagram counts as lost.
 const LOST: Duration = Duration::from_millis(100);
 
 impl Pace {
-    /// Waits after a burst, with which so many datagrams were sent in all.
+    /// Waits after a burst; `sent` datagrams were sent in total.
     fn wait(self, sent: u64, server: &Endpoint) {
         let began = Instant::now();
         match self {
@@ -70,7 +71,7 @@ impl Pace {
     }
 }
 
-/// What was counted of a flood.
+/// Counts of a flood.
 #[derive(Debug, Default)]
 struct Tally {
     datagrams: AtomicU64,
@@ -80,14 +81,14 @@ struct Tally {
 }
 
 impl Tally {
-    /// Datagrams, bytes, answers, and bytes of these.
+    /// Datagrams, bytes, answers, and bytes of answers.
     fn figures(&self) -> [u64; 4] {
         let all = [&self.datagrams, &self.bytes, &self.answers, &self.answered_bytes];
         all.map(|one| one.load(Ordering::Relaxed))
     }
 }
 
-/// Memory of this process, bytes; none where the system does not tell.
+/// Memory of this process, bytes. `None` if the system does not report it.
 fn memory() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/self/statm").ok()?;
     Some(text.split(' ').nth(1)?.parse::<u64>().ok()? * 4096)
@@ -103,7 +104,8 @@ fn sources() -> Vec<UdpSocket> {
     (0..SOURCES).map(socket).collect()
 }
 
-/// Sends what `datagram` makes of a running number from all sources in turn, until `enough`.
+/// Sends datagrams that `datagram` creates from a running number, from all sources in turn, until
+/// `enough`.
 fn flood(
     server: &Endpoint,
     pace: Pace,
@@ -118,7 +120,7 @@ fn flood(
         for (socket, asked, heard) in &mut sources {
             number += 1;
             let bytes = datagram(number);
-            // What does not fit into the socket's buffer is lost, as elsewhere.
+            // A datagram that does not fit into the socket's buffer is lost, as elsewhere.
             if socket.send_to(&bytes, address).is_ok() {
                 *asked += bytes.len() + BELOW;
                 tally.datagrams.fetch_add(1, Ordering::Relaxed);
@@ -137,7 +139,7 @@ fn flood(
     }
 }
 
-/// INITs that are all different, and now and then something else that belongs to nothing.
+/// INITs that are all different, and occasionally another packet that belongs to no association.
 fn unsealed_initiations(number: u64) -> Vec<u8> {
     let tag = (number as u32).wrapping_mul(0x9e37_79b9) | 1;
     let (tag, chunk) = match number % 16 {
@@ -163,7 +165,7 @@ fn unsealed_initiations(number: u64) -> Vec<u8> {
     out
 }
 
-/// First datagrams with a right MAC and nonsense for Noise, with a wrong MAC, and one that was recorded.
+/// First datagrams with a valid MAC and an invalid Noise message, with a wrong MAC, and a recorded one.
 fn sealed_initiations_of_unlisted_keys(
     server: PublicKey,
     recorded: Vec<u8>,
@@ -184,7 +186,7 @@ fn sealed_initiations_of_unlisted_keys(
     }
 }
 
-/// Clients come one after the other, each with a word that comes back.
+/// Clients connect in turn, and each gets a message echoed.
 async fn clients(server: &Endpoint, options: &Options, key: Option<PublicKey>) -> Duration {
     let target = Target { addresses: server.locals().to_vec(), key };
     let mut longest = Duration::ZERO;
@@ -206,7 +208,7 @@ async fn clients(server: &Endpoint, options: &Options, key: Option<PublicKey>) -
     longest
 }
 
-/// Clients during a flood; what was seen, for people.
+/// Clients during a flood; the counts are printed.
 async fn clients_during(
     measure: Measure,
     server: Options,
@@ -216,7 +218,7 @@ async fn clients_during(
 ) -> String {
     let server = Arc::new(Endpoint::open(server).expect("a free port"));
     let (tally, enough) = (Arc::new(Tally::default()), Arc::new(AtomicBool::new(false)));
-    // What each end needs once is there.
+    // Initializes everything that each end needs once.
     clients(&server, &client, key).await;
     let (before, began) = (memory(), Instant::now());
     let (at, own, end) = (server.clone(), tally.clone(), enough.clone());

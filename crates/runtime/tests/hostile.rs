@@ -33,7 +33,7 @@ async fn crosses(between: &mut Translator, from: &Association, to: &Association,
     assert_eq!(message.await.bytes, bytes);
 }
 
-/// The same client comes from another port from now on.
+/// Makes the same client use another port from now on.
 async fn change_port(between: &mut Translator) {
     between.outside = socket().await;
     between.asked = 0;
@@ -66,7 +66,7 @@ async fn another_port_is_followed_with_the_right_tag_and_not_with_a_wrong_one() 
     change_port(&mut pair.between).await;
     crosses(&mut pair.between, &pair.near, &pair.far, "from elsewhere").await;
     crosses(&mut pair.between, &pair.far, &pair.near, "and back there").await;
-    // Before a second has passed it is asked whether it is there, though data shows that it is.
+    // Within the first second the new port is probed, although data shows that it works.
     pair.between.through(tokio::time::sleep(Duration::from_millis(900))).await;
     assert!(pair.between.asked > 0);
 }
@@ -84,7 +84,7 @@ async fn an_abort_with_t_ends_an_association_on_real_sockets_too() {
         pair.between.inside.send_to(&wrong, client).await.expect("sent");
     }
     crosses(&mut pair.between, &pair.near, &pair.far, "still there").await;
-    // As a server that has forgotten answers: with the tag that it was sent.
+    // Like the answer of a server that has lost its state: with the tag of the received packet.
     let right = written(&abort(newest.tag), ports.swapped());
     pair.between.inside.send_to(&right, client).await.expect("sent");
     let ended = timeout(PATIENCE, pair.near.ended()).await.expect("at once");
@@ -115,7 +115,7 @@ async fn datagrams_that_are_no_packets_are_counted_and_nothing_else() {
     let mut got = [0; 100];
     let (from, hears) = (server.locals()[0], Duration::from_millis(100));
     assert!(timeout(hears, receive_from(&unknown, from, &mut got)).await.is_err());
-    // The whole packet gets its answer.
+    // The complete packet is answered.
     unknown.send_to(&whole, from).await.expect("sent");
     let answer = timeout(PATIENCE, receive_from(&unknown, from, &mut got)).await;
     let (_, answer) = read(&got[..answer.expect("an answer")]);

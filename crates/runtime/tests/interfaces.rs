@@ -1,5 +1,5 @@
-//! Interfaces and addresses that change while nothing is sent, in a network namespace of the test. Needs Linux and the right
-//! to make one; otherwise says so and passes.
+//! Interfaces and addresses that change while nothing is sent, in a network namespace of the test. Requires Linux and
+//! permission to create a namespace; otherwise the test prints a message and passes.
 #![cfg(target_os = "linux")]
 
 use std::fs;
@@ -19,14 +19,14 @@ use ropewalk_runtime::system::{Changes, FileMonitor, NetworkMonitor};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::{Instant, sleep, timeout};
 
-/// Nothing here takes this long, unless it is broken.
+/// Timeout that no step should reach.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Index of the loopback interface.
 const LOOPBACK: u32 = 1;
 /// A third of the time after which an endpoint polls the interfaces without a notification.
 const NOTICED: Duration = Duration::from_secs(10);
-/// After this time an idle endpoint has done what it does at first.
+/// After this time an idle endpoint has finished its initial work.
 const SETTLED: Duration = Duration::from_secs(2);
 
 /// Runs a test in a new network namespace, in which only the loopback interface is up.
@@ -85,7 +85,7 @@ impl Pair {
         pair
     }
 
-    /// The next event, which must come within `limit`.
+    /// The next event, which must arrive within `limit`.
     async fn next(&mut self, limit: Duration) -> TransportEventKind {
         timeout(limit, self.events.recv()).await.expect("in time").expect("an event").kind
     }
@@ -142,7 +142,7 @@ fn a_monitor_of_the_network_tells_when_another_program_switches_forwarding() {
     });
 }
 
-/// Waits until the monitor tells of a change. Further events of the same change are swallowed.
+/// Waits until the monitor reports a change, and skips further events of the same change.
 async fn wait_for_file(monitor: &FileMonitor) {
     timeout(PATIENCE, monitor.changed()).await.expect("in time").expect("it works");
     let begin = Instant::now();

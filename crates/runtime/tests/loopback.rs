@@ -1,4 +1,4 @@
-//! Associations between two endpoints of one machine.
+//! Associations between two endpoints on one machine.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -16,7 +16,7 @@ use ropewalk_runtime::seal::{
 use tokio::net::UdpSocket;
 use tokio::time::timeout;
 
-/// Longer than any of it takes.
+/// Timeout that no step should reach.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 fn loopback() -> SocketAddr {
@@ -79,7 +79,7 @@ async fn messages_cross_sealed_on_one_path_and_on_several() {
 #[tokio::test]
 async fn a_new_socket_sends_at_once_and_not_only_when_a_timer_expires() {
     let (mut server, mut client, key) = both(false, 1);
-    // Probes of the path and their answers would be counted too.
+    // Path probes and their answers would be counted too.
     for end in [&mut server, &mut client] {
         end.transport.discover_mtu = false;
     }
@@ -87,7 +87,7 @@ async fn a_new_socket_sends_at_once_and_not_only_when_a_timer_expires() {
     let client = Endpoint::open(client).expect("free ports");
     let target = Target { addresses: server.locals().to_vec(), key };
     let _near = client.connect(&target).await.expect("the server listens");
-    // INIT and COOKIE ECHO, neither of them again.
+    // INIT and COOKIE ECHO, each sent once.
     assert_eq!(client.counters().sent, 2);
 }
 
@@ -103,7 +103,7 @@ async fn who_waits_for_acknowledgements_is_told_of_the_last_one_and_of_the_end()
     for stream in 0..200 {
         near.send(stream, 0, message.clone()).await.expect("it is up");
     }
-    // Two at once, and one for whom there is nothing to wait for.
+    // Two concurrent waits, and one with nothing to wait for.
     tokio::join!(near.flushed(), near.flushed());
     near.flushed().await;
     let paths = near.stats().expect("it is up").paths;
@@ -114,14 +114,14 @@ async fn who_waits_for_acknowledgements_is_told_of_the_last_one_and_of_the_end()
     for path in paths {
         let local = path.local.expect("packets have arrived there");
         assert!(server.locals().contains(&local.address), "{local:?}");
-        // Loopback has one interface for all paths: an address tells more.
+        // On loopback all paths share one interface, so the address is shown.
         assert_eq!(local.to_string(), local.address.to_string());
     }
     near.send(0, 0, message).await.expect("it is up");
     tokio::join!(near.flushed(), async { near.abort() });
 }
 
-/// What anybody can send who saw a first datagram and knows the server's public key.
+/// A Retry that anyone who saw a first datagram and knows the server's public key can forge.
 fn forged_retry(server: &PublicKey, first: &[u8], number: u32) -> Vec<u8> {
     let named = [b"ropewalk 1 first", server.as_bytes().as_slice()].concat();
     let key = Key::new(HMAC_SHA256, digest(&SHA256, &named).as_ref());
@@ -135,8 +135,8 @@ fn forged_retry(server: &PublicKey, first: &[u8], number: u32) -> Vec<u8> {
     retry
 }
 
-/// Carries datagrams to and fro. Before each answer the client gets forged Retries to all that it sent without
-/// a token.
+/// Forwards datagrams both ways. Before each answer the client gets forged Retries to everything that it sent
+/// without a token.
 async fn flood(near: UdpSocket, far: UdpSocket, server: PublicKey, forged: u32) {
     let (mut up, mut down) = (vec![0; 2048], vec![0; 2048]);
     let mut client = None;
@@ -319,7 +319,7 @@ async fn an_idle_endpoint_publishes_only_what_it_is_asked_for() {
         timeout(PATIENCE, observer.answered()).await.expect("a snapshot");
         assert!(latest() > at);
         let no_news = timeout(Duration::from_millis(50), async {
-            // What passed before may be told once more.
+            // Earlier traffic may be reported once more.
             observer.news().await;
             observer.news().await;
         });

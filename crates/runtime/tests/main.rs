@@ -1,5 +1,5 @@
-//! The integration tests of this crate in one program: each program links the whole crate, which takes longer than
-//! compiling most of these files.
+//! The integration tests of this crate in one program: linking the crate into separate programs would take longer
+//! than compiling most of these files.
 
 mod between;
 mod control;

@@ -1,4 +1,4 @@
-//! The calls that do not wait, and services that come and go.
+//! Non-blocking calls, and services that start and stop.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use ropewalk_runtime::endpoint::{
 };
 use tokio::time::timeout;
 
-/// Longer than any of it takes.
+/// Timeout that no step should reach.
 const LIMIT: Duration = Duration::from_secs(30);
 
 /// A server without services, and a client whose send buffer holds `send_buffer` bytes.
@@ -18,7 +18,7 @@ fn ends(send_buffer: u64) -> (Endpoint, Endpoint, Target) {
     let server = Endpoint::open(Options::listening(&locals).on_sctp_ports(&[]));
     let server = server.expect("a free port");
     let mut options = Options::connecting(&locals);
-    // A stream with little unsent data could otherwise exceed the send buffer.
+    // Otherwise a stream with little unsent data could exceed the send buffer.
     let send_buffer = Some(send_buffer);
     options.transport = Transport { send_buffer, stream_reserve: 0, ..Transport::default() };
     let client = Endpoint::open(options).expect("a free port");
@@ -93,7 +93,7 @@ async fn the_shutdown_of_the_peer_is_noticed_while_messages_for_it_wait() {
     server.listen_on(7);
     let near = client.connect_with_ports(&target, ports(7)).await.expect("it listens");
     let far = server.accept().await;
-    // The peer does not read: one message is longer than its receive buffer.
+    // The peer does not read, and one message is longer than its receive buffer.
     let message = Bytes::from(vec![7; 64 << 20]);
     near.try_send(0, 0, message, Delivery::RELIABLE).expect("room");
     far.start_shutdown();

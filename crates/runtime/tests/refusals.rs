@@ -1,4 +1,4 @@
-//! Closed UDP ports: ICMP says that nobody receives there, and associations are not opened in vain.
+//! Closed UDP ports: ICMP reports that the port is unreachable, and setup ends early.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -9,10 +9,10 @@ use ropewalk_runtime::endpoint::{
 };
 use tokio::time::timeout;
 
-/// Less than the first timeout of an INIT may take on a busy machine, and more than any answer takes.
+/// Longer than any answer takes.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// A UDP port that the system gives to nobody who does not ask for it.
+/// A UDP port that the system does not assign automatically.
 const CLOSED: u16 = 9;
 
 fn at(last: u8, port: u16) -> SocketAddr {
@@ -62,7 +62,7 @@ async fn an_address_that_does_not_refuse_is_used() {
     assert_eq!(far.receive().await.map(|message| message.ppid), Some(7));
 }
 
-/// While refusals are watched for, the system reports them by whatever call on the socket comes next.
+/// While refusals are watched, the system reports them by the next call on the socket, whichever it is.
 #[tokio::test]
 async fn associations_of_the_same_sockets_go_on_while_others_are_refused() {
     let server = Endpoint::open(Options::listening(&[at(1, 0)])).expect("a free port");

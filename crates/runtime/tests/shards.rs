@@ -11,7 +11,7 @@ use ropewalk_runtime::seal::{Allowed, PublicKey, SecretKey};
 use socket2::{Domain, Type};
 use tokio::time::timeout;
 
-/// Longer than any of it takes.
+/// Timeout that no step should reach.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn loopback() -> SocketAddr {
@@ -182,7 +182,7 @@ async fn peers_wait_at_an_inherited_socket_while_a_server_restarts() {
         let start = || {
             let socket = kept.try_clone().expect("a duplicate");
             let mut options = Options::inheriting(vec![socket]).expect("it is bound");
-            // Probes of the path and their answers would be counted too.
+            // Path probes and their answers would be counted too.
             options.transport.discover_mtu = false;
             Endpoint::open(Options { shards, ..options }).expect("an adopted socket")
         };
@@ -265,6 +265,6 @@ async fn every_shard_has_sockets_at_an_address_that_is_added_later() {
         assert_eq!(exchange(near, far).await, [100, 100]);
     }
     let passed_on = server.counters().passed_on;
-    // Some may arrive while the sockets are bound one after the other.
+    // Some may arrive while the sockets are being bound.
     assert!(passed_on < 10, "the kernel knows the rule: {passed_on}");
 }

@@ -10,7 +10,7 @@ use ropewalk_runtime::endpoint::{
 };
 use tokio::time::timeout;
 
-/// Longer than any of it takes.
+/// Timeout that no step should reach.
 const LIMIT: Duration = Duration::from_secs(30);
 
 /// The ends of an association over loopback; the server accepts these requests.
@@ -48,7 +48,7 @@ async fn a_reset_comes_between_the_messages_of_before_and_those_of_after() {
     let streams = Streams::of(&[ropewalk_base::StreamId(3)]);
     assert_eq!(next(&near).await, Reconfigured::Reset(streams.clone(), Outcome::Performed));
     near.flushed().await;
-    // Both messages are there, and the event is between them.
+    // Both messages have arrived, with the event between them.
     assert_eq!(far.try_reconfiguration(), None, "the message of before is not received yet");
     let mut order = Vec::new();
     loop {
@@ -74,7 +74,7 @@ async fn streams_are_added_and_what_is_not_accepted_is_denied() {
     near.reset_streams(&[], ResetDirection::Outgoing).expect("a request");
     let denied = Outcome::Denied;
     assert_eq!(next(&near).await, Reconfigured::Reset(Streams::All, denied));
-    // 1024 is the limit, and how many there are.
+    // 1024 is both the limit and the current number.
     assert_eq!(near.stream_counts(), (1024, 1024));
     near.add_streams(5, 0).expect("a request");
     let expected = Reconfigured::StreamsAdded { outgoing: 5, incoming: 0, outcome: denied };
@@ -101,7 +101,7 @@ async fn an_association_that_is_reset_carries_on() {
         assert_eq!(message.bytes, vec![round; 100]);
         let message = timeout(LIMIT, near.receive()).await.expect("in time").expect("a message");
         assert_eq!(message.bytes, vec![round; 100]);
-        // All messages of before have been received, so that nothing keeps the events.
+        // All earlier messages have been received, so nothing delays the events.
         for (end, requested_there) in [(&near, false), (&far, true)] {
             let event = next(end).await;
             let Reconfigured::Association { by_peer, outcome, .. } = event else {

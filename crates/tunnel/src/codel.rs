@@ -21,7 +21,7 @@ pub(crate) struct Waiting<P> {
     pub payload: P,
 }
 
-/// What a dequeue found.
+/// Result of a dequeue.
 #[derive(Debug)]
 pub(crate) struct Dequeued<P> {
     /// The packet to send.
@@ -37,7 +37,7 @@ pub(crate) struct Dequeued<P> {
 pub(crate) struct Codel<P> {
     waiting: VecDeque<Waiting<P>>,
     bytes: u64,
-    /// When drops begin, if the delay stays above the target until then.
+    /// When dropping starts, if the delay stays above the target until then.
     first_above: Option<Time>,
     dropping: bool,
     drop_next: Time,
@@ -69,7 +69,7 @@ impl<P> Codel<P> {
         self.bytes
     }
 
-    /// What the packets cost, bytes.
+    /// Memory cost of the packets, bytes.
     pub fn cost(&self) -> u64 {
         self.bytes + packet_cost(0) * self.waiting.len() as u64
     }
@@ -82,7 +82,7 @@ impl<P> Codel<P> {
         self.waiting.is_empty()
     }
 
-    /// Removes the head without a look at its delay.
+    /// Removes the head without checking its delay.
     pub fn drop_head(&mut self) -> Option<u32> {
         let packet = self.waiting.pop_front()?;
         self.bytes -= u64::from(packet.bytes);
@@ -130,7 +130,7 @@ impl<P> Codel<P> {
         out
     }
 
-    /// Marks the packet in `out`, or drops it and takes the next. Returns whether drops go on.
+    /// Marks the packet in `out`, or drops it and takes the next. Returns whether dropping continues.
     fn punish(&mut self, now: Time, config: &CodelConfig, out: &mut Dequeued<P>) -> bool {
         let Some(packet) = &out.packet else { return false };
         if packet.ecn.is_capable() {
@@ -166,7 +166,8 @@ mod tests {
     const CONFIG: CodelConfig =
         CodelConfig { target: Duration::from_millis(5), interval: Duration::from_millis(100) };
 
-    /// Sends one packet a millisecond for two seconds, of `length` queued ones. Returns marks and drops.
+    /// Sends one packet per millisecond for two seconds from a queue of `length` packets. Returns marks
+    /// and drops.
     fn run(length: u64, ecn: Ecn) -> (u64, u64) {
         let mut queue = Codel::default();
         let (mut marks, mut drops) = (0, 0);

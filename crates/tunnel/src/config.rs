@@ -7,11 +7,11 @@ use ropewalk_base::Duration;
 pub enum Redundancy {
     /// Never.
     Off,
-    /// While the quickest path loses packets and the next one delivers a copy sooner than a repair would arrive, or while
-    /// the quickest path owes an acknowledgement; within a limit of a tenth of all bytes and 64 kB/s.
+    /// While the fastest path loses packets and the next one delivers a copy sooner than a repair would arrive, or
+    /// while an acknowledgement of the fastest path is overdue; within a limit of a tenth of all bytes and 64 kB/s.
     #[default]
     Auto,
-    /// Each one. Costs twice the bytes of all interactive packets.
+    /// Every interactive packet. Doubles their bytes.
     Always,
 }
 
@@ -20,14 +20,15 @@ pub enum Redundancy {
 pub struct CodelConfig {
     /// Acceptable standing delay of a flow's queue: 5 ms.
     pub target: Duration,
-    /// How long the delay may exceed it before a packet is dropped or marked: 100 ms, the round trip of usual flows.
+    /// How long the delay may exceed the target before a packet is dropped or marked: 100 ms, the round-trip time of
+    /// typical flows.
     pub interval: Duration,
 }
 
-/// Bookkeeping of a packet that waits, bytes: an estimate.
+/// Estimated bookkeeping overhead of a waiting packet, bytes.
 const BOOKKEEPING: u64 = 128;
 
-/// What a packet of `bytes` takes of the memory while it waits, bytes.
+/// Memory that a packet of `bytes` takes while it waits, bytes.
 pub const fn packet_cost(bytes: u32) -> u64 {
     bytes as u64 + BOOKKEEPING
 }
@@ -37,23 +38,23 @@ pub const fn packet_cost(bytes: u32) -> u64 {
 pub struct Config {
     /// Copies of interactive packets (default: [`Redundancy::Auto`]).
     pub redundancy: Redundancy,
-    /// The longest time that a received packet waits for an earlier one of its flow, and that a packet may take beyond
-    /// the time in which it would arrive undisturbed (default 500 ms). A smaller value delivers out of order, or not at
-    /// all, what a longer wait would have repaired.
+    /// The maximum time that a received packet waits for an earlier one of its flow, and that a packet may take
+    /// beyond its undisturbed arrival time (default 500 ms). With a smaller value, packets that a longer wait would
+    /// have repaired are delivered out of order or not at all.
     pub latency_budget: Duration,
-    /// The longest time for which the driver may do nothing although packets wait for it (default 2 ms: as much as pacing
-    /// allows to be sent together). Zero: each packet is handled at once, for more CPU time.
+    /// The maximum time for which the driver may pause although packets wait for it (default 2 ms: the same as one
+    /// burst of pacing). With zero, each packet is handled immediately, for more CPU time.
     pub longest_pause: Duration,
-    /// The queues' delay limit for interactive flows, and the least for others. For bulk flows both values grow with
-    /// the round trip of the slowest path in use, because a flow over that path fills it only with a queue in
-    /// proportion to it.
+    /// The queues' delay limit for interactive flows, and the minimum for others. For bulk flows both values grow
+    /// with the round-trip time of the slowest path in use, because a flow needs a queue in proportion to that to
+    /// fill the path.
     pub codel: CodelConfig,
     /// Inner bytes that may be queued in all flows together (default 4 MiB). Beyond it the longest queue is shortened.
     pub queue_bytes: u64,
     /// Bytes of received packets that may wait for earlier ones (default 8 MiB). Beyond it the longest wait ends.
     pub held_bytes: u64,
-    /// Flows that are told apart at one time (default and maximum: [`Config::FLOWS_MAX`]). Beyond it flows share
-    /// queues.
+    /// Number of flows that are distinguished at one time (default and maximum: [`Config::FLOWS_MAX`]). Beyond
+    /// it flows share queues.
     pub flows: u16,
 }
 

@@ -5,11 +5,11 @@ use ropewalk_base::Time;
 use crate::config::Redundancy;
 use crate::tunnel::Class;
 
-/// Copies that are always affordable, bytes per second: a call with video at a low rate.
+/// Copies that are always allowed, bytes per second: a low-rate video call.
 const BASE_RATE: f64 = 64_000.0;
-/// Copies in relation to all bytes.
+/// Maximum share of copies in all bytes.
 const SHARE: f64 = 0.1;
-/// Most copies that are saved up, bytes.
+/// Maximum number of unused copies that accumulate, bytes.
 const BURST: f64 = 16_000.0;
 
 /// Limits the copies of `auto` by a token bucket.
@@ -24,7 +24,9 @@ impl CopyBudget {
         Self { tokens: BURST, at: Time::ZERO }
     }
 
-    /// Whether a packet that is sent now goes on two paths. `doubtful`: the quickest path may not deliver it.
+    /// Whether a packet that is sent now uses two paths. `doubtful` means that the fastest path may not
+    /// deliver it.
+    /// deliver it.
     pub fn decide(
         &mut self,
         now: Time,
@@ -56,7 +58,7 @@ mod tests {
     fn automatic_copies_stay_within_their_budget() {
         let mut budget = CopyBudget::new();
         let mut copied = 0;
-        // 10 s of 200 bytes each millisecond, all doubtful: 1.6 Mbit/s.
+        // 10 s with 200 bytes per millisecond, all doubtful: 1.6 Mbit/s.
         for ms in 0..10_000 {
             let packet = (Class::Interactive, 200);
             if budget.decide(Time::from_millis(ms), Redundancy::Auto, packet, true) {

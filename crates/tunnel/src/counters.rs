@@ -1,4 +1,4 @@
-//! What one end has counted.
+//! Counters of one end.
 
 use ropewalk_base::Duration;
 
@@ -42,7 +42,7 @@ pub struct ReceiveCounters {
     pub gaps_given_up: u64,
     /// The longest wait.
     pub longest_hold: Duration,
-    /// Most bytes that have waited at one time.
+    /// Maximum number of bytes that waited at the same time.
     pub held_bytes_max: u64,
 }
 

@@ -8,10 +8,10 @@ use crate::codel::Codel;
 use crate::header::Header;
 use crate::tunnel::{Class, Order};
 
-/// Bytes that a sparse flow sends in a [`PERIOD`] at most: half a megabit per second.
+/// Maximum number of bytes that a sparse flow sends per [`PERIOD`]: half a megabit per second.
 const SPARSE_BYTES: u64 = 16_000;
 const PERIOD: Duration = Duration::from_millis(250);
-/// A flow that was not sparse stays so for this long. Its packets would otherwise overtake each other.
+/// A flow that was not sparse stays so for this time. Otherwise its packets would overtake each other.
 const NOT_SPARSE_FOR: Duration = Duration::from_secs(1);
 
 /// Which of the lists of RFC 8290, 4.1, a flow is in.
@@ -54,7 +54,7 @@ impl<P> Flow<P> {
     }
 
     /// Sets the class by that of the next packet: a sparse bulk flow is interactive. A flow with packets in its queue
-    /// gets no higher class, because these would then overtake those sent before.
+    /// gets no higher class, because these would overtake packets sent earlier.
     pub fn classify(&mut self, now: Time, class: Class, bytes: u32) {
         let sparse = self.sparse.look(now, bytes);
         let class = if class == Class::Bulk && sparse { Class::Interactive } else { class };
@@ -70,7 +70,7 @@ impl<P> Flow<P> {
     }
 }
 
-/// Recognises flows that send little.
+/// Recognizes flows that send little.
 #[derive(Clone, Copy, Debug, Default)]
 struct SparseFilter {
     begun: Time,
@@ -92,12 +92,12 @@ impl SparseFilter {
     }
 }
 
-/// All flows. A flow keeps its slot until it has been idle and the slot is wanted.
+/// All flows. A flow keeps its slot until it is idle and another flow needs the slot.
 #[derive(Clone, Debug)]
 pub(crate) struct Flows<P> {
     slots: Vec<Option<Box<Flow<P>>>>,
     /// Generation of the last flow of each slot. Kept without the flow: a far end that still knows an old flow would
-    /// take the first packets of a new one for duplicates.
+    /// mistake the first packets of a new one for duplicates.
     generations: Vec<u8>,
     by_key: BTreeMap<u64, u16>,
     free: Vec<u16>,
@@ -115,8 +115,8 @@ impl<P> Flows<P> {
         }
     }
 
-    /// The slot of the flow with this key. With all slots in use it is shared (RFC 8290, 3: flows whose hashes collide
-    /// share a queue).
+    /// The slot of the flow with this key. If all slots are in use, it is shared (RFC 8290, 3: flows whose hashes
+    /// collide share a queue).
     pub fn slot(&mut self, key: u64) -> u16 {
         if let Some(slot) = self.by_key.get(&key) {
             return *slot;
@@ -137,7 +137,7 @@ impl<P> Flows<P> {
         Some(slot)
     }
 
-    /// Takes the slot of the flow that has been idle for longest.
+    /// Takes the slot of the flow that has been idle longest.
     fn evict(&mut self) -> Option<u16> {
         let idle = self.slots.iter().enumerate().filter_map(|(slot, flow)| {
             let flow = flow.as_ref().filter(|flow| flow.listed == Listed::No)?;

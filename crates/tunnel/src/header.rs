@@ -44,7 +44,7 @@ impl Header {
         (slot | generation | ordered | self.sequence).to_be_bytes()
     }
 
-    /// Reads a header. Every four bytes are one.
+    /// Reads a header. Any four bytes are valid.
     pub const fn decode(bytes: [u8; Self::LEN]) -> Self {
         let word = u32::from_be_bytes(bytes);
         Self {
@@ -55,7 +55,7 @@ impl Header {
         }
     }
 
-    /// The sequence number of which `self` shows the last bits: the one that is nearest to `near`.
+    /// The full sequence number with the low bits in `self` that is nearest to `near`.
     pub(crate) const fn unwrapped(self, near: u64) -> u64 {
         let base = near & !(SEQUENCES - 1);
         let candidate = base + self.sequence as u64;

@@ -1,7 +1,8 @@
 //! Queues in front of the association: FQ-CoDel (RFC 8290) with three classes.
 //!
-//! Within a class, flows take turns by bytes, and new flows come first. A class is served before those below it, but
-//! not for ever: while a lower class waits, each [`BOUND`] bytes of higher ones let one round of it pass.
+//! Within a class, flows take turns by bytes, and new flows come first. A class has priority over those below it,
+//! but cannot starve them: while a lower class waits, one round of it passes for each [`BOUND`] bytes of higher
+//! ones.
 
 use std::collections::VecDeque;
 
@@ -18,7 +19,7 @@ use crate::tunnel::{Class, Ecn, Inner, Order};
 const QUANTUM: i64 = 1514;
 /// Bytes of higher classes after which a lower class may send a quantum.
 const BOUND: [u64; 3] = [0, 12_000, 24_000];
-/// Most packets that are dropped from the longest queue at one time (RFC 8290, 4.1).
+/// Maximum number of packets that are dropped from the longest queue at one time (RFC 8290, 4.1).
 const DROP_BATCH: usize = 64;
 
 /// A packet that leaves its queue.
@@ -65,7 +66,7 @@ pub(crate) struct Ingress<P> {
     lists: [Lists; 3],
     bytes: u64,
     bytes_max: u64,
-    /// What all packets cost.
+    /// Memory cost of all packets.
     cost: u64,
     cost_max: u64,
     codel: CodelConfig,
@@ -89,12 +90,12 @@ impl<P> Ingress<P> {
         self.bytes
     }
 
-    /// What the packets in all queues cost, bytes.
+    /// Memory cost of the packets in all queues, bytes.
     pub const fn cost(&self) -> u64 {
         self.cost
     }
 
-    /// Limits what they may cost from the next packet on. If they cost more now, the queues grow no more.
+    /// Limits the memory cost from the next packet on. If the queues exceed it now, they do not grow further.
     pub fn limit_cost(&mut self, most: u64) {
         self.cost_max = most.max(self.cost);
     }
@@ -109,7 +110,7 @@ impl<P> Ingress<P> {
         self.flows.release(since);
     }
 
-    /// Queues a packet, and shortens the longest queue if all together are too long.
+    /// Queues a packet, and shortens the longest queue if the total is too long.
     pub fn push(&mut self, now: Time, inner: Inner<P>, counters: &mut Counters) {
         let slot = self.flows.slot(inner.flow);
         let flow = self.flows.get(slot);
@@ -132,7 +133,8 @@ impl<P> Ingress<P> {
         while self.cost > self.cost_max && self.shorten(counters) {}
     }
 
-    /// RFC 8290, 4.1: drops half of the longest queue, at its head, but not more than a batch. Returns whether it had packets.
+    /// RFC 8290, 4.1: drops half of the longest queue from its head, at most one batch. Returns whether it had
+    /// packets.
     fn shorten(&mut self, counters: &mut Counters) -> bool {
         let Some(slot) = self.flows.longest() else { return false };
         let flow = self.flows.get(slot);
@@ -146,7 +148,7 @@ impl<P> Ingress<P> {
         batch > 0
     }
 
-    /// The next packet; none if all queues are empty.
+    /// The next packet. `None` if all queues are empty.
     pub fn pop(
         &mut self,
         now: Time,
@@ -201,7 +203,7 @@ impl<P> Ingress<P> {
         while let Some((slot, is_new)) = self.lists[class as usize].front() {
             let flow = self.flows.get(slot);
             if flow.class != class {
-                // The flow has got another class since it was listed.
+                // The class of the flow has changed since it was listed.
                 let class_now = flow.class;
                 self.lists[class as usize].pop_front(is_new);
                 self.lists[class_now as usize].new.push_back(slot);

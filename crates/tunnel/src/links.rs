@@ -1,18 +1,18 @@
 //! When the links of a tunnel carry data: uses, costs and caps.
 //!
-//! The end that has the links counts what each of them carries, and tells the other end the use of each path in a message
-//! ([`encode_uses`]), since both directions count.
+//! The end that has the links counts their traffic, and sends its peer the use of each path in a message
+//! ([`encode_uses`]), because both directions count.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// When a link carries data. An earlier use is preferred to a later one.
+/// When a link carries data. Earlier uses are preferred.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub enum LinkUse {
     /// Always.
     #[default]
     Always,
-    /// Only what exceeds the other links.
+    /// Only traffic that exceeds the other links.
     WhenNeeded,
     /// Only while no link of the earlier uses works.
     Backup,
@@ -48,15 +48,15 @@ impl FromStr for LinkUse {
     }
 }
 
-/// What is configured for a link.
+/// Configuration of a link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LinkRule {
     /// When it carries data.
     pub usage: LinkUse,
-    /// Price of a byte, on any scale. Of several links that are used only when needed, or as backups, the cheapest come
-    /// first.
+    /// Price of a byte, on any scale. Among several links that are used only when needed, or as backups, the cheapest
+    /// come first.
     pub cost: u32,
-    /// Most bytes that the link carries in a period, in both directions and with all headers.
+    /// Maximum number of bytes that the link carries in a period, in both directions and with all headers.
     pub cap: Option<u64>,
 }
 
@@ -67,16 +67,16 @@ impl Default for LinkRule {
 }
 
 impl LinkRule {
-    /// The least cap, bytes. A smaller one would be exceeded by the packets in flight.
+    /// Minimum cap, bytes. The packets in flight would exceed a smaller one.
     pub const LEAST_CAP: u64 = 1_000_000;
 
-    /// Bytes from which on the link is used as a backup: nine tenths of the cap.
+    /// Number of bytes from which on the link is used as a backup: nine tenths of the cap.
     const fn near(cap: u64) -> u64 {
         cap - cap / 10
     }
 
-    /// Bytes from which on the link is never used. One hundredth of the cap, at most 1 MB, is left for the packets that are
-    /// in flight then.
+    /// Number of bytes from which on the link is never used. One hundredth of the cap, at most 1 MB, is left for the
+    /// packets that are in flight at that time.
     const fn full(cap: u64) -> u64 {
         let reserve = cap / 100;
         cap - if reserve < 1_000_000 { reserve } else { 1_000_000 }
@@ -103,10 +103,10 @@ pub struct PathRule {
 
 /// Identifies the message and its version.
 const USES: u8 = 1;
-/// Most paths of an association.
+/// Maximum number of paths of an association.
 const PATHS_MAX: usize = 16;
 
-/// The message that tells the other end the rules of all paths, in the order of their numbers:
+/// Encodes the message with the rules of all paths, in the order of their numbers:
 ///
 /// ```text
 /// 1 (1)   for each path: use, 0 to 3 (1)  cost (4)
@@ -120,7 +120,7 @@ pub fn encode_uses(rules: &[PathRule]) -> Vec<u8> {
     out
 }
 
-/// The rules of a message; none if it is malformed.
+/// The rules in a message. `None` if it is malformed.
 pub fn decode_uses(message: &[u8]) -> Option<Vec<PathRule>> {
     let (records, rest) = message.strip_prefix(&[USES])?.as_chunks::<5>();
     if !rest.is_empty() || records.len() > PATHS_MAX {

@@ -1,27 +1,28 @@
-//! How long a driver may do nothing at a time, so that it handles packets together.
+//! How long a driver may pause at a time, so that it handles packets together.
 //!
-//! At some thousand packets per second, a driver that waits for sockets and timers is woken for nearly every packet, which
-//! takes most of its CPU time. It can pause before it waits, as a network card delays its interrupts: packets that arrive
-//! and timers that expire during the pause are handled together.
+//! At several thousand packets per second, a driver that waits for sockets and timers is woken for nearly every
+//! packet, which takes most of its CPU time. It can pause before it waits, as a network card delays its interrupts:
+//! packets that arrive and timers that expire during the pause are handled together.
 //!
-//! Each end says how long a pause it tolerates ([`Tunnel::tolerable_pause`](crate::Tunnel::tolerable_pause)). There is no
-//! pause while few packets pass, because it would save nothing, nor while many do, because they are handled in large groups
-//! without it.
+//! Each end declares how long a pause it tolerates ([`Tunnel::tolerable_pause`](crate::Tunnel::tolerable_pause)).
+//! There is no pause while few packets pass, because it would save nothing, nor while many do, because they are
+//! handled in large groups without it.
 
 use ropewalk_base::{Duration, Time};
 
-/// Shortest pause that is worth two system calls.
+/// Minimum pause that is worth two system calls.
 const SHORTEST: Duration = Duration::from_micros(250);
-/// With fewer packets in a pause, it saves too little.
+/// Minimum number of packets per pause. With fewer, a pause saves too little.
 const FEWEST_PACKETS: f64 = 2.0;
-/// With more packets in a pause, wake-ups are rare without it, and the queue of a device (256 packets) might overflow.
+/// Maximum number of packets per pause. With more, wake-ups are rare without it, and the queue of a device (256
+/// packets) might overflow.
 const MOST_PACKETS: f64 = 32.0;
 /// Time over which packets are counted.
 const PERIOD: Duration = Duration::from_millis(20);
 /// How long a pause is used without a new observation.
 const EXPIRY: Duration = Duration::from_millis(100);
 
-/// The packets that pass, and the pause that follows from their number.
+/// The packet rate, and the pause that follows from it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Moderation {
     period: Option<Period>,
@@ -29,7 +30,7 @@ pub struct Moderation {
     expires: Time,
 }
 
-/// What was observed since `begin`.
+/// The observations since `begin`.
 #[derive(Clone, Copy, Debug)]
 struct Period {
     begin: Time,
@@ -39,7 +40,7 @@ struct Period {
 }
 
 impl Moderation {
-    /// Records that an association has passed on `packets` packets since this was last called for it. `tolerable`: the
+    /// Records that an association has carried `packets` packets since the last call for it. `tolerable` is the
     /// longest pause that does not harm it.
     pub fn observe(&mut self, now: Time, packets: u64, tolerable: Duration) {
         if packets == 0 {
@@ -56,7 +57,7 @@ impl Moderation {
         }
     }
 
-    /// How long the driver pauses now before it waits; zero if it waits at once.
+    /// How long the driver pauses now before it waits; zero if it waits immediately.
     pub fn pause(&self, now: Time) -> Duration {
         if now < self.expires { self.pause } else { Duration::ZERO }
     }
@@ -81,7 +82,7 @@ mod tests {
         Duration::from_millis(millis)
     }
 
-    /// After half a second in which so many packets pass each millisecond.
+    /// The state after half a second with this number of packets per millisecond.
     fn load_of(per_ms: u64, tolerable: Duration) -> Moderation {
         let mut load = Moderation::default();
         (0..500).for_each(|now| load.observe(at(now), per_ms, tolerable));
@@ -119,7 +120,7 @@ mod tests {
         let mut load = load_of(7, ms(2));
         assert_eq!(load.pause(at(520)), ms(2));
         assert_eq!(load.pause(at(700)), Duration::ZERO);
-        // The first packets after silence are rare ones.
+        // The first packets after an idle time count as infrequent.
         load.observe(at(5000), 7, ms(2));
         assert_eq!(load.pause(at(5001)), Duration::ZERO);
     }

@@ -12,9 +12,9 @@ use ropewalk_base::{Duration, RangeSet, Time};
 
 use crate::config::packet_cost;
 
-/// Most ranges of missing sequence numbers that are remembered, so that late packets are told from duplicates.
+/// Maximum number of remembered ranges of missing sequence numbers, which distinguish late packets from duplicates.
 const MISSING_MAX: usize = 64;
-/// The first packet that arrives of a flow may be this far behind the first that was sent.
+/// The first packet of a flow to arrive may be this far behind the first that was sent.
 const FIRST_REACH: u64 = 64;
 
 /// A packet that waits for earlier ones.
@@ -22,20 +22,20 @@ const FIRST_REACH: u64 = 64;
 struct Held<P> {
     since: Time,
     bytes: u32,
-    /// None: it was delivered when it arrived.
+    /// `None` if it was delivered when it arrived.
     payload: Option<P>,
 }
 
-/// What became of a packet that arrived.
+/// Result of a packet's arrival.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Fate {
-    /// It was delivered, perhaps with packets that waited for it.
+    /// The packet was delivered, possibly with packets that waited for it.
     Delivered,
-    /// It was delivered after later ones.
+    /// The packet was delivered after later ones.
     Late,
-    /// It waits.
+    /// The packet waits for earlier ones.
     Held,
-    /// It had arrived before.
+    /// The packet had already arrived.
     Duplicate,
 }
 
@@ -47,23 +47,23 @@ pub(crate) struct FlowOrder<P> {
     pub used: Time,
     /// When the wait for the first gap ends, if there is one.
     pub deadline: Option<Time>,
-    /// All below was delivered or given up.
+    /// All packets below were delivered or given up.
     expected: u64,
     /// Whether some packets of the flow wait for earlier ones.
     restored: bool,
-    /// What was given up below `expected`, from `remembered` on.
+    /// The numbers below `expected` that were given up, from `remembered` on.
     missing: RangeSet,
-    /// Whether packets below have arrived is not known. They are delivered: the association has dropped duplicates already,
-    /// and IP may deliver a packet twice, but a lost one costs its sender.
+    /// The arrivals below this number are no longer known. Such packets are delivered: the association has already
+    /// dropped duplicates, and IP may deliver a packet twice, whereas a lost packet is costly for its sender.
     remembered: u64,
     held: BTreeMap<u64, Held<P>>,
-    /// Packets that wait, or have waited, in the order of arrival.
+    /// Packets that wait, or have waited, in order of arrival.
     arrivals: VecDeque<(Time, u64)>,
     held_bytes: u64,
 }
 
 impl<P> FlowOrder<P> {
-    /// A flow of which the first packet to arrive has number `first`.
+    /// Creates a flow whose first packet to arrive has the number `first`.
     pub fn new(generation: u8, first: u64) -> Self {
         let expected = if first < FIRST_REACH { 0 } else { first };
         Self {
@@ -90,8 +90,9 @@ impl<P> FlowOrder<P> {
         self.held_bytes
     }
 
-    /// Takes a packet; `out` receives what can be delivered. `waits`: whether it waits for earlier ones, and `hold`: how
-    /// long. A packet that does not wait, in a flow of which others do, is delivered at once and lets the others wait.
+    /// Handles a packet; `out` receives packets that can be delivered. `waits` is whether it waits for earlier ones,
+    /// and `hold` for how long. A packet that does not wait, in a flow with others that do, is delivered immediately,
+    /// and the others keep waiting.
     pub fn on_packet(
         &mut self,
         now: Time,
@@ -131,7 +132,7 @@ impl<P> FlowOrder<P> {
         Fate::Delivered
     }
 
-    /// Gives up all gaps below `sequence`, and delivers what waits there.
+    /// Gives up all gaps below `sequence`, and delivers the packets that wait there.
     fn skip_to(&mut self, sequence: u64, out: &mut impl FnMut(Time, P)) {
         while let Some(first) = self.held.first_entry().filter(|first| *first.key() < sequence) {
             let (number, held) = first.remove_entry();
@@ -153,13 +154,13 @@ impl<P> FlowOrder<P> {
         }
     }
 
-    /// Delivers what follows without a gap, and sets the deadline of the next gap.
+    /// Delivers the packets that follow without a gap, and sets the deadline of the next gap.
     fn release_run(&mut self, hold: Duration, out: &mut impl FnMut(Time, P)) {
         while let Some(held) = self.held.remove(&self.expected) {
             self.expected += 1;
             self.hand_over(held, out);
         }
-        // The gap is known since the first of those that wait arrived.
+        // The gap has been known since the first waiting packet arrived.
         while self.arrivals.front().is_some_and(|(_, number)| *number < self.expected) {
             self.arrivals.pop_front();
         }
@@ -178,7 +179,7 @@ impl<P> FlowOrder<P> {
         true
     }
 
-    /// Delivers all that waits.
+    /// Delivers all waiting packets.
     pub fn flush(&mut self, out: &mut impl FnMut(Time, P)) {
         while let Some((number, held)) = self.held.pop_first() {
             self.expected = number + 1;
@@ -195,7 +196,7 @@ mod tests {
 
     const HOLD: Duration = Duration::from_millis(50);
 
-    /// Lets packets arrive, one each millisecond; returns what is delivered after each, and each fate.
+    /// Delivers one packet per millisecond to the flow. Returns the output after each, and each result.
     fn arrive(waits: bool, numbers: &[u64]) -> (Vec<Vec<u64>>, Vec<Fate>) {
         let mut flow = FlowOrder::new(0, numbers[0]);
         let mut delivered = Vec::new();

@@ -1,30 +1,30 @@
-//! What the measured paths mean for queues, copies and waits.
+//! Effects of the measured paths on queues, copies and waits.
 
 use ropewalk_base::{Duration, Rate};
 
 use crate::config::{CodelConfig, Config};
 
-/// What an association has measured of one path.
+/// Measurements of one path by an association.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct PathState {
     /// Whether the path carries data now.
     pub usable: bool,
-    /// One-way delay to the peer, queues included. Only differences between paths matter.
+    /// One-way delay to the peer, including queues. Only differences between paths matter.
     pub forward: Duration,
     /// Mean deviation of the delay.
     pub deviation: Duration,
-    /// Smoothed round trip.
+    /// Smoothed round-trip time.
     pub round_trip: Duration,
-    /// The rate that the path can have; zero if unknown.
+    /// The achievable rate of the path; zero if unknown.
     pub rate: Rate,
-    /// Share of the packets that the path loses.
+    /// Packet loss rate.
     pub loss: f64,
     /// Time by which an acknowledgement is overdue; zero if none is.
     pub overdue: Duration,
 }
 
 impl PathState {
-    /// A path of unknown rate and without losses, whose one-way delay is `forward` in both directions.
+    /// A lossless path of unknown rate, whose one-way delay is `forward` in both directions.
     pub const fn new(forward: Duration) -> Self {
         Self {
             usable: true,
@@ -38,37 +38,38 @@ impl PathState {
     }
 }
 
-/// Loss rate above which interactive packets are copied: a lost packet of a call is heard.
+/// Loss rate above which interactive packets are copied: a lost packet of a call is audible.
 const COPY_LOSS: f64 = 2e-3;
-/// Deviations by which a delay may exceed its mean.
+/// Number of deviations by which a delay may exceed its mean.
 const DEVIATIONS: u64 = 4;
-/// Allowance for delayed acknowledgements and the grain of timers.
+/// Allowance for delayed acknowledgements and timer granularity.
 const GRAIN: Duration = Duration::from_millis(10);
-/// Share of the round trip that the queue of a bulk flow may take: that of the slowest path, and the repairs that a packet
-/// waits for ([`repair_share`]). CUBIC reduces its window to 0.7, so that it
-/// leaves a path idle after each reduction unless the queue held 0.43 of a round trip (RFC 9438, 4.6).
+/// Share of the round-trip time that the queue of a bulk flow may take: the round-trip time of the slowest path, plus
+/// the repairs that a packet waits for ([`repair_share`]). CUBIC reduces its window to 0.7, and leaves a path idle
+/// after each reduction unless the queue held 0.43 of a round trip (RFC 9438, 4.6).
 const BULK_TARGET: f64 = 0.5;
 /// Size of a full packet, bytes.
 const PACKET: f64 = 1500.0;
-/// Round trips for which the queue of a bulk flow may exceed that, as it does whenever its window grows.
+/// Number of round trips for which the queue of a bulk flow may exceed that, as it does whenever its
+/// window grows.
 const BULK_INTERVAL: u64 = 4;
-/// Most times that a lost packet is sent again. Its lifetime usually ends sooner.
+/// Maximum number of retransmissions of a packet. Its lifetime usually ends sooner.
 pub const REPAIRS: u8 = 3;
 
-/// Bytes that the association may have queued in any case, so that no path waits for the next input: two full packets.
+/// Bytes that the association may always queue, so that no path waits for the next input: two full packets.
 const SLACK: u64 = 3000;
-/// The same as a time at the rate of all paths. It is added to the delay of packets that are not interactive. With less,
-/// the driver is woken for every few packets: at 1 Gbit/s, half a millisecond is 43 packets.
+/// The same as a time at the rate of all paths. It is added to the delay of packets that are not interactive. With a
+/// smaller value, the driver is woken every few packets: at 1 Gbit/s, half a millisecond is 43 packets.
 const SLACK_TIME: Duration = Duration::from_micros(500);
 /// Margin for the difference between this estimate of the delays and the scheduler's.
 const LOOKAHEAD_GAIN: f64 = 1.25;
 
-/// A pause of the driver takes this part of a path's round trip at most.
+/// Inverse of the maximum share of a path's round-trip time that a pause of the driver may take.
 const PAUSE_SHARE: u64 = 10;
 
-/// Longest wait for a repair. Linux's TCP takes a packet for lost 200 ms after its round trip, and then sends the next one
-/// behind the same gap: a longer wait costs it several timeouts and nearly all of its window. Over a long round trip, a
-/// repair takes longer, and so does TCP's timeout, which follows the waits that TCP sees.
+/// Maximum wait for a repair. Linux's TCP considers a packet lost 200 ms after its round-trip time, and then sends
+/// the next one behind the same gap: a longer wait costs it several timeouts and nearly all of its window. Over a
+/// long round trip, a repair takes longer, and so does TCP's timeout, which follows the waits that TCP observes.
 const REPAIR_WAIT: Duration = Duration::from_millis(190);
 const REPAIR_WAIT_TRIPS: u64 = 2;
 
@@ -77,7 +78,7 @@ const REPAIR_WAIT_TRIPS: u64 = 2;
 pub(crate) struct Outlook {
     /// How long a received packet waits for an earlier one of its flow.
     pub hold: Duration,
-    /// How long a message is worth sending.
+    /// How long a message should be sent and retransmitted.
     pub lifetime: Duration,
     /// Whether an interactive packet is worth a copy.
     pub doubtful: bool,
@@ -87,12 +88,12 @@ pub(crate) struct Outlook {
     pub lookahead: u64,
     /// The part of `lookahead` that only saves work.
     pub slack: u64,
-    /// How long the driver may do nothing although packets wait for it.
+    /// How long the driver may pause although packets wait for it.
     pub tolerable_pause: Duration,
 }
 
 impl Outlook {
-    /// Without measurements.
+    /// Decisions without measurements.
     pub const fn unknown(config: &Config) -> Self {
         let hold = config.latency_budget;
         let bulk_codel = config.codel;
@@ -107,7 +108,8 @@ impl Outlook {
         }
     }
 
-    /// From the measurements of the paths. `pause`: how long the driver may do nothing although packets could be sent.
+    /// Decisions from the measurements of the paths. `pause` is how long the driver may pause although packets could
+    /// be sent.
     pub fn of(config: &Config, paths: &[PathState], pause: Duration) -> Self {
         let usable = || paths.iter().filter(|path| path.usable);
         let Some(quickest) = usable().min_by_key(|path| path.forward) else {
@@ -116,8 +118,9 @@ impl Outlook {
         let latest = usable().map(|path| path.forward + path.deviation * DEVIATIONS).max();
         let spread = latest.unwrap_or_default().saturating_sub(quickest.forward);
         let round_trip = usable().map(|path| path.round_trip).max().unwrap_or_default();
-        // A loss is found one round trip and a quarter after the packet was sent (RFC 8985, 6.2). A packet that is lost
-        // twice arrives three round trips late at most. TCP reduces its window for each packet that is given up.
+        // A loss is detected one and a quarter round trips after the packet was sent (RFC 8985, 6.2). A packet that
+        // is lost twice arrives at most three round trips late. TCP reduces its window for each packet that is given
+        // up.
         let repair = round_trip * 3 + GRAIN;
         let repair_wait = REPAIR_WAIT.max(round_trip * REPAIR_WAIT_TRIPS);
         let hold = (spread + repair).min(spread.max(repair_wait)).min(config.latency_budget);
@@ -129,7 +132,7 @@ impl Outlook {
             target: target.max(seen.mul_f64(BULK_TARGET)),
             interval: interval.max(seen * BULK_INTERVAL),
         };
-        // The message waits for its path, which takes no longer than the paths' delays differ, and then is repaired.
+        // The message waits for its path, for at most the difference of the paths' delays, and is then repaired.
         let lifetime = hold + spread;
         let slack = SLACK.max(usable().map(|path| path.rate.bytes_in(SLACK_TIME + pause)).sum());
         let lookahead = lookahead(usable, quickest.forward + config.latency_budget) + slack;
@@ -138,9 +141,9 @@ impl Outlook {
     }
 }
 
-/// How long the driver of these paths may do nothing although packets wait for it. At both ends, in both directions, pauses
-/// lengthen the round trip by two of them in the mean. Where packets are lost, they also delay each repair and what waits for
-/// the repair. While an acknowledgement is overdue, all depends on what comes next.
+/// How long the driver of these paths may pause although packets wait for it. With pauses at both ends, in both
+/// directions, the round-trip time grows by two pauses on average. If packets are lost, pauses also delay each repair
+/// and the packets that wait for it. While an acknowledgement is overdue, nothing may be delayed.
 fn tolerable_pause<'a>(usable: impl Iterator<Item = &'a PathState>) -> Duration {
     let pause_of = |path: &PathState| {
         let is_undisturbed = path.overdue.is_zero() && path.loss <= COPY_LOSS;
@@ -149,17 +152,17 @@ fn tolerable_pause<'a>(usable: impl Iterator<Item = &'a PathState>) -> Duration 
     usable.map(pause_of).min().unwrap_or_default()
 }
 
-/// Mean time by which the repairs of a path's losses lengthen the round trip of a flow that is delivered in order. A repair
-/// takes a round trip and a quarter (RFC 8985, 6.2); it concerns all packets while one is always under way, and fewer of
-/// them if losses are rarer.
+/// Mean time by which the repairs of a path's losses lengthen the round trip of a flow that is delivered in order. A
+/// repair takes one and a quarter round trips (RFC 8985, 6.2). It affects all packets if a repair is always in
+/// progress, and fewer of them if losses are rarer.
 fn repair_share(path: &PathState) -> Duration {
     let repair = path.round_trip * 5 / 4;
     let packets = path.rate.bytes_in(repair) as f64 / PACKET;
     repair.mul_f64((path.loss * packets).min(1.0))
 }
 
-/// Whether a copy on the second quickest path arrives before a lost packet would, sent again on the quickest one. The loss
-/// is found a round trip and a quarter after it was sent (RFC 8985, 6.2).
+/// Whether a copy on the second fastest path arrives before a retransmission on the fastest one. The loss is detected
+/// one and a quarter round trips after the transmission (RFC 8985, 6.2).
 fn second_beats_repair<'a>(
     usable: impl Iterator<Item = &'a PathState>,
     quickest: &PathState,
@@ -169,9 +172,9 @@ fn second_beats_repair<'a>(
     second.is_some_and(|second| second < quickest.forward + quickest.round_trip * 5 / 4)
 }
 
-/// Bytes that quicker paths deliver until the slowest one delivers what it is given now. The slowest path takes the data
-/// behind these bytes, so that data arrives in order; a shorter queue leaves the path idle. Paths that deliver after `limit`
-/// do not count.
+/// Number of bytes that faster paths deliver before data sent now on the slowest one arrives. The slowest path takes
+/// the data behind these bytes, so that data arrives in order; a shorter queue leaves the path idle. Paths that
+/// deliver after `limit` do not count.
 fn lookahead<'a, I: Iterator<Item = &'a PathState>>(
     usable: impl Fn() -> I,
     limit: Duration,
@@ -242,7 +245,7 @@ mod tests {
             );
             assert_eq!((outlook.lookahead, outlook.slack), (slack, slack), "{mbps} Mbit/s");
         }
-        // 40 Mbit/s for 2.5 ms: the queue lasts for the pause, too.
+        // 40 Mbit/s for 2.5 ms: the queue also lasts for the pause.
         let path = PathState { rate: Rate::from_bps(40_000_000), ..PathState::new(ms(10)) };
         assert_eq!(Outlook::of(&config, &[path], ms(2)).slack, 12_500);
     }
@@ -275,9 +278,9 @@ mod tests {
         };
         for (paths, target_us, interval_us) in [
             (vec![path(20, 0.0)], 20_000, 160_000),
-            // One repair of 50 ms at a time, at least.
+            // At least one repair of 50 ms at a time.
             (vec![path(20, 0.02), path(20, 0.0)], 45_000, 360_000),
-            // 83 packets within the time of a repair, of which one in ten times that is lost.
+            // 83 packets within the time of a repair; one is lost in every ten such times.
             (vec![path(20, 0.0012)], 22_500, 180_000),
             (vec![path(0, 0.5)], 20_000, 160_000),
         ] {

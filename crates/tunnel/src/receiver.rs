@@ -8,17 +8,17 @@ use crate::counters::ReceiveCounters;
 use crate::header::Header;
 use crate::order::{Fate, FlowOrder};
 
-/// Flows that packets have arrived of, and what can be delivered.
+/// Flows with received packets, and the packets that can be delivered.
 #[derive(Clone, Debug)]
 pub(crate) struct Receiver<P> {
     flows: BTreeMap<u16, Box<FlowOrder<P>>>,
     /// When the wait of a flow ends.
     deadlines: BTreeSet<(Time, u16)>,
     ready: VecDeque<P>,
-    /// What the waiting packets cost.
+    /// Memory cost of the waiting packets.
     held_bytes: u64,
     held_bytes_max: u64,
-    /// A lower limit that others need.
+    /// A lower limit set by the caller.
     cost_max: u64,
 }
 
@@ -34,17 +34,18 @@ impl<P> Receiver<P> {
         }
     }
 
-    /// What the waiting packets cost, bytes.
+    /// Memory cost of the waiting packets, bytes.
     pub const fn cost(&self) -> u64 {
         self.held_bytes
     }
 
-    /// Limits what they may cost from the next packet on. If they cost more now, no more of them wait.
+    /// Limits the memory cost from the next packet on. If the waiting packets exceed it now, no more
+    /// packets wait.
     pub fn limit_cost(&mut self, most: u64) {
         self.cost_max = most.max(self.held_bytes);
     }
 
-    /// Takes a packet. `hold`: how long it may wait for earlier ones of its flow.
+    /// Handles a packet. `hold` is how long it may wait for earlier ones of its flow.
     pub fn on_packet(
         &mut self,
         now: Time,
@@ -56,7 +57,7 @@ impl<P> Receiver<P> {
         self.follow_generation(now, header, counters);
         let Some(flow) = self.flows.get_mut(&header.slot) else { return };
         if flow.generation != header.generation {
-            // A packet of the flow that had the slot before. Its order is lost.
+            // A packet of the previous flow in this slot. Its order is lost.
             counters.late += 1;
             self.ready.push_back(payload);
             return;
@@ -131,7 +132,7 @@ impl<P> Receiver<P> {
         self.deadlines.first().map(|(at, _)| *at)
     }
 
-    /// Forgets the flows of which nothing has arrived since `since`.
+    /// Forgets the flows without an arrival since `since`.
     pub fn release(&mut self, since: Time) {
         self.flows.retain(|_, flow| flow.deadline.is_some() || flow.used >= since);
     }

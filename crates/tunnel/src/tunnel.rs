@@ -13,12 +13,12 @@ use crate::receiver::Receiver;
 /// How urgent an inner packet is.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub enum Class {
-    /// A call, a game, DNS, ping, the beginning of a connection: sent first, on the path on which it arrives first.
+    /// A call, a game, DNS, ping, the start of a connection: sent first, on the path with the earliest arrival.
     Interactive,
     /// Everything else. A bulk flow that sends little is treated as interactive.
     #[default]
     Bulk,
-    /// Backups and the like: sent while nothing else waits, or 1500 bytes for each 24 kB of others.
+    /// Backups and similar traffic: sent while nothing else waits, or 1500 bytes for each 24 kB of others.
     Background,
 }
 
@@ -30,11 +30,11 @@ impl Class {
 /// Whether the far end restores the order of a flow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Order {
-    /// Packets wait for earlier ones of the flow, for a limited time. For TCP, which takes reordering for loss.
+    /// Packets wait for earlier ones of the flow, for a limited time. For TCP, which treats reordering as loss.
     #[default]
     Restored,
-    /// Packets are delivered as they arrive, and sent so that they arrive nearly in order. For QUIC and other tunnels, whose
-    /// senders take a late packet for a lost one.
+    /// Packets are delivered as they arrive, and sent so that they arrive nearly in order. For QUIC and other
+    /// tunnels, whose senders treat a late packet as lost.
     AsArrived,
     /// Packets are delivered as they arrive, and sent on the first path that is open. For most other UDP.
     Irrelevant,
@@ -78,18 +78,18 @@ pub struct Inner<P> {
     pub payload: P,
 }
 
-/// An inner packet that is to be sent as a message: unordered, and given up after its lifetime.
+/// An inner packet to send as a message: unordered, and abandoned after its lifetime.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Outgoing<P> {
-    /// Goes before the packet.
+    /// Precedes the packet.
     pub header: Header,
     /// Urgency of the message.
     pub class: Class,
-    /// What matters of the order of its flow.
+    /// Which order its flow needs.
     pub order: Order,
     /// Whether it is sent on two paths.
     pub twice: bool,
-    /// How long it is worth sending.
+    /// How long it should be sent and retransmitted.
     pub lifetime: Duration,
     /// The ECN field that the inner packet must have; CE if the queue has marked it.
     pub ecn: Ecn,
@@ -99,7 +99,7 @@ pub struct Outgoing<P> {
     pub payload: P,
 }
 
-/// What an association has queued and not yet assigned to a path, bytes.
+/// Data that an association has queued and not yet assigned to a path, bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Waiting {
     /// Of all packets.
@@ -108,10 +108,10 @@ pub struct Waiting {
     pub interactive: u64,
 }
 
-/// Bytes of interactive packets that the association may queue beside the others.
+/// Number of bytes of interactive packets that the association may queue in addition to the others.
 const INTERACTIVE_ROOM: u64 = 16_000;
-/// A packet that is waited for longer than this part of the longest wait was probably lost. Others come later than those after
-/// them by what the scheduler's estimate of the delays is wrong.
+/// A packet that is waited for longer than this part of the maximum wait was probably lost. Other packets arrive out
+/// of order only by the error of the scheduler's delay estimates.
 const REPAIR_WAIT_SHARE: u64 = 8;
 
 /// One end of a tunnel: queues of the packets that enter it, and order of those that leave it. `P` is a packet.
@@ -145,13 +145,13 @@ impl<P> Tunnel<P> {
         &self.config
     }
 
-    /// Passes on the state of all paths. To be called when estimates change; once in 10 ms is often enough. Before the
-    /// first call a packet waits for the whole latency budget.
+    /// Sets the state of all paths. Call it when estimates change; once per 10 ms is sufficient. Before the first
+    /// call a packet waits for the entire latency budget.
     pub fn set_paths(&mut self, paths: &[PathState]) {
         self.outlook = Outlook::of(&self.config, paths, self.pause);
     }
 
-    /// How long the driver may do nothing at a time although packets wait for it, by the state of the paths. Nothing while
+    /// How long the driver may pause at a time although packets wait for it, given the state of the paths. Zero while
     /// received packets wait for one that was probably lost: a pause would delay its repair.
     pub fn tolerable_pause(&self, now: Time) -> Duration {
         let is_lost = self.longest_wait(now) > self.outlook.hold / REPAIR_WAIT_SHARE;
@@ -164,8 +164,8 @@ impl<P> Tunnel<P> {
         self.outlook.hold.saturating_sub(left)
     }
 
-    /// Sets for how long the driver does nothing at a time although packets wait for it; zero by default. The association's
-    /// queue is made longer by this time when the state of the paths is next passed on.
+    /// Sets how long the driver pauses at a time although packets wait for it; zero by default. The next call of
+    /// [`Self::set_paths`] extends the association's queue by this time.
     pub const fn set_pause(&mut self, pause: Duration) {
         self.pause = pause;
     }
@@ -176,8 +176,8 @@ impl<P> Tunnel<P> {
     }
 
     /// The next packet to send. Bulk packets follow while the queue of the association is shorter than
-    /// [`Self::lookahead`]. Interactive packets overtake that queue, however long it is, so they follow while less than 16 kB
-    /// of them wait.
+    /// [`Self::lookahead`]. Interactive packets overtake that queue regardless of its length, so they follow while
+    /// less than 16 kB of them wait.
     pub fn next(&mut self, now: Time, waiting: Waiting) -> Option<Outgoing<P>> {
         let all = waiting.all < self.outlook.lookahead;
         if !all && waiting.interactive >= INTERACTIVE_ROOM {
@@ -208,7 +208,7 @@ impl<P> Tunnel<P> {
         })
     }
 
-    /// Takes a message that has arrived: its header and the inner packet of `bytes` bytes.
+    /// Handles a received message: its header and the inner packet of `bytes` bytes.
     pub fn on_message(&mut self, now: Time, header: Header, bytes: u32, payload: P) {
         let hold = self.outlook.hold;
         self.receiver.on_packet(now, (header, bytes, payload), hold, &mut self.counters.receive);
@@ -220,24 +220,25 @@ impl<P> Tunnel<P> {
         self.receiver.pop()
     }
 
-    /// When [`Self::deliver`] is to be called although no message has arrived.
+    /// When [`Self::deliver`] must be called even if no message has arrived.
     pub fn deadline(&self) -> Option<Time> {
         self.receiver.deadline()
     }
 
-    /// Bytes that the association's queue needs, so that the scheduler can put each packet on the path on which it arrives
-    /// in order: what quicker paths deliver before a packet that is sent now on the slowest one arrives.
+    /// Number of bytes that the association's queue needs so that the scheduler can send each packet on the path on
+    /// which it arrives in order: the data that faster paths deliver before a packet sent now on the slowest one
+    /// arrives.
     pub const fn lookahead(&self) -> u64 {
         self.outlook.lookahead
     }
 
-    /// The association's queue is to be refilled when it is shorter than this. Less than [`Self::lookahead`], so that several
-    /// packets are given to the association at once.
+    /// Refill the association's queue when it is shorter than this. Less than [`Self::lookahead`], so that several
+    /// packets are passed to the association at a time.
     pub const fn refill_below(&self) -> u64 {
         self.outlook.lookahead - self.outlook.slack / 2
     }
 
-    /// How long a received packet waits for an earlier one of its flow, at most.
+    /// Maximum time that a received packet waits for an earlier one of its flow.
     pub const fn hold(&self) -> Duration {
         self.outlook.hold
     }
@@ -247,14 +248,15 @@ impl<P> Tunnel<P> {
         self.ingress.bytes()
     }
 
-    /// What all waiting packets cost: those that are to be sent, and those that wait for earlier ones
+    /// Memory cost of all waiting packets: those to be sent, and those that wait for earlier ones
     /// ([`crate::packet_cost`]), bytes.
     pub const fn cost(&self) -> u64 {
         self.ingress.cost() + self.receiver.cost()
     }
 
-    /// From the next packet on, the packets to be sent cost at most so many bytes, or what they cost now, and so do those that
-    /// wait for earlier ones. Beyond it, the longest queue is shortened, and the longest wait ends.
+    /// From the next packet on, limits the memory cost of the packets to be sent, and of those that wait for earlier
+    /// ones, to this number of bytes each, or to the current cost if that is higher. Beyond it, the longest queue is
+    /// shortened, and the longest wait ends.
     pub fn limit_cost(&mut self, most: u64) {
         self.ingress.limit_cost(most);
         self.receiver.limit_cost(most);
@@ -265,15 +267,15 @@ impl<P> Tunnel<P> {
         (self.ingress.flow_count(), self.receiver.flow_count())
     }
 
-    /// Forgets the flows that were idle for `idle`, to save memory. An association that carries nothing needs no timer
-    /// for this: one call when it has become idle is enough.
+    /// Forgets the flows that were idle for `idle`, to save memory. An idle association needs no timer for this: one
+    /// call when it becomes idle is enough.
     pub fn release_idle(&mut self, now: Time, idle: Duration) {
         let since = now.saturating_sub(idle);
         self.ingress.release(since);
         self.receiver.release(since);
     }
 
-    /// What was counted so far.
+    /// The counters so far.
     pub const fn counters(&self) -> &Counters {
         &self.counters
     }

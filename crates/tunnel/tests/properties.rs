@@ -39,10 +39,10 @@ fn step() -> impl Strategy<Value = Step> {
     )
 }
 
-/// A message on its way: when it arrives, a tie-breaker, its bytes and its packet.
+/// A message in transit: its arrival time, a tie-breaker, its header and its packet.
 type Arrival = (Time, usize, [u8; 4], (u64, u64));
 
-/// Sends all packets, and returns those that are on their way.
+/// Sends all packets, and returns those in transit.
 fn send(config: Config, steps: &[Step]) -> Vec<Arrival> {
     let mut client = Tunnel::new(config);
     let mut now = Time::from_millis(1);
@@ -67,14 +67,14 @@ fn send(config: Config, steps: &[Step]) -> Vec<Arrival> {
     arrivals
 }
 
-/// Delivers what is ready at `now`.
+/// Delivers the packets that are ready at `now`.
 fn drain(hub: &mut Tunnel<(u64, u64)>, now: Time, delivered: &mut Vec<(Time, (u64, u64))>) {
     while let Some(packet) = hub.deliver(now) {
         delivered.push((now, packet));
     }
 }
 
-/// Lets them arrive, and all waits end; returns what is delivered, with the time.
+/// Lets the messages arrive, and all waits end. Returns the delivered packets, with the time.
 fn receive(hub: &mut Tunnel<(u64, u64)>, arrivals: &[Arrival]) -> Vec<(Time, (u64, u64))> {
     let mut delivered = Vec::new();
     for (at, _, header, packet) in arrivals {
@@ -125,7 +125,7 @@ proptest! {
     fn with_a_sufficient_wait_an_ordered_flow_is_in_order(
         steps in prop::collection::vec(step(), 1..300),
     ) {
-        // No packet takes longer than 80 ms, so that a wait of 100 ms finds every one that is not lost.
+        // No packet takes longer than 80 ms, so a wait of 100 ms covers every packet that is not lost.
         let config = Config { latency_budget: Duration::from_millis(100), ..Config::default() };
         let mut hub = Tunnel::new(config);
         let delivered = receive(&mut hub, &send(config, &steps));

@@ -1,4 +1,4 @@
-//! How flows and classes share the room of the association.
+//! How flows and classes share the association's queue.
 
 use ropewalk_base::{Duration, Time};
 use ropewalk_tunnel::{Class, Config, Ecn, Inner, Order, Tunnel, Waiting};
@@ -12,7 +12,7 @@ fn inner(flow: u64, class: Class, bytes: u32, number: u64) -> Inner<(u64, u64)> 
 fn shares(flows: &[(Class, u32)]) -> Vec<u64> {
     let mut tunnel = Tunnel::new(Config::default());
     let mut sent = vec![0; flows.len()];
-    // The first packets of a flow are interactive, until it is known to send much.
+    // The first packets of a flow are interactive, until it has sent enough.
     let mut now = Time::from_secs(1);
     for round in 0..1200 {
         for (flow, (class, bytes)) in flows.iter().enumerate() {
@@ -68,7 +68,7 @@ fn a_sparse_flow_does_not_wait_behind_a_bulk_flow() {
     let waiting = |all, interactive| Waiting { all, interactive };
     let queue = tunnel.lookahead();
     assert_eq!(tunnel.next(now, waiting(queue, 0)), None, "the association has enough");
-    // Where a link becomes slower, the queue of the association suddenly is longer than it should be.
+    // When a link becomes slower, the queue of the association is suddenly longer than it should be.
     for (all, interactive, overtakes) in
         [(queue, 0, true), (100 * queue, 0, true), (100 * queue, 1 << 20, false)]
     {
@@ -119,7 +119,7 @@ fn a_lower_limit_keeps_what_waits_and_lets_nothing_grow() {
     }
     assert_eq!([left[0], left[2], left[3]], [10; 3], "{left:?}");
     assert_eq!(tunnel.cost(), 0);
-    // Something may always be sent again once there is room.
+    // A packet can be sent again once there is room.
     tunnel.limit_cost(2000);
     put(&mut tunnel, 7, 0);
     assert!(tunnel.next(now, Waiting::default()).is_some());

@@ -1,18 +1,18 @@
-//! Joins the parts of messages that are longer than the room in the receive buffer. Each message and all together are
-//! bounded.
+//! Reassembles messages that are longer than the space in the receive buffer. The size of each message, and of all
+//! together, is bounded.
 
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use ropewalk_engine::sctp::{Message, Part};
 
-/// Memory of a message of which a part is here, beside its bytes.
+/// Memory overhead of a partly received message.
 const ENTRY_COST: usize = 128;
 
-/// A message of one stream that has arrived in part. Ordered and unordered ones are apart (RFC 8260, 2.1).
+/// A partly received message of one stream. Ordered and unordered ones are separate (RFC 8260, 2.1).
 type Key = (u16, bool);
 
-/// What becomes of a part.
+/// Result of adding a part.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Assembled {
     /// More parts follow.
@@ -27,27 +27,27 @@ pub(crate) enum Assembled {
 struct Beginning {
     ppid: u32,
     bytes: Vec<u8>,
-    /// The message is too long, and what follows is dropped.
+    /// The message is too long, and its remaining parts are dropped.
     dropped: bool,
 }
 
-/// Messages that have arrived in part.
+/// Partly received messages.
 #[derive(Clone, Debug)]
 pub(crate) struct Assemblies {
     messages: BTreeMap<Key, Beginning>,
     bytes: usize,
     longest: usize,
-    /// Most bytes of all messages together.
+    /// Maximum number of bytes of all messages together.
     limit: usize,
 }
 
 impl Assemblies {
-    /// `longest`: most bytes of a message.
+    /// `longest` is the maximum size of a message, bytes.
     pub fn new(longest: usize) -> Self {
         Self { messages: BTreeMap::new(), bytes: 0, longest, limit: longest.saturating_mul(4) }
     }
 
-    /// Takes a message, or a part of one.
+    /// Adds a message, or a part of one.
     pub fn take(&mut self, message: Message) -> Assembled {
         let key = (message.stream.0, message.unordered);
         let (part, ppid) = (message.part, message.ppid);
@@ -83,7 +83,7 @@ impl Assemblies {
     }
 
     fn end(&mut self, key: Key, payload: &[u8]) -> Assembled {
-        // RFC 3758: the engine ends a message whose rest was abandoned by an empty part.
+        // RFC 3758: if the rest of a message was abandoned, the engine ends the message with an empty part.
         if payload.is_empty() {
             self.forget(key);
             return Assembled::Partly;
@@ -101,7 +101,7 @@ impl Assemblies {
         Some(known)
     }
 
-    /// Drops what has arrived on a stream.
+    /// Drops the partly received messages of a stream.
     pub fn forget_stream(&mut self, stream: u16) {
         for unordered in [false, true] {
             self.forget((stream, unordered));

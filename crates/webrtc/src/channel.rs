@@ -26,17 +26,17 @@ impl ChannelId {
     }
 }
 
-/// How long the messages of a channel are sent again (RFC 8832, 5.1).
+/// How long the messages of a channel are retransmitted (RFC 8832, 5.1).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Reliability {
     /// Until the peer has acknowledged them.
     #[default]
     Reliable,
-    /// At most so many times (`maxRetransmits` of the JavaScript API). 0: each message is sent once. Limits above 254 are
-    /// kept and announced, but this end then sends a message 255 times at most.
+    /// At most this number of times (`maxRetransmits` of the JavaScript API). With 0, each message is sent once.
+    /// Limits above 254 are kept and announced, but this end then sends a message at most 255 times.
     Retransmissions(u32),
-    /// For so long after [`Connection::send`](crate::Connection::send) (`maxPacketLifeTime`). Announced in milliseconds,
-    /// rounded up.
+    /// For this time after [`Connection::send`](crate::Connection::send) (`maxPacketLifeTime`). Announced in
+    /// milliseconds, rounded up.
     Lifetime(Duration),
 }
 
@@ -46,7 +46,7 @@ pub enum Reliability {
 pub mod priority {
     /// `very-low`.
     pub const VERY_LOW: u16 = 128;
-    /// `low`, which browsers use unless a page sets another.
+    /// `low`, which browsers use by default.
     pub const LOW: u16 = 256;
     /// `medium`.
     pub const MEDIUM: u16 = 512;
@@ -59,16 +59,16 @@ pub mod priority {
 pub struct ChannelOptions {
     /// Label, at most 65,535 bytes. It need not be unique.
     pub label: String,
-    /// Subprotocol, at most 65,535 bytes; empty: none.
+    /// Subprotocol, at most 65,535 bytes. May be empty.
     pub protocol: String,
     /// Whether messages are delivered in the order in which they were sent.
     pub ordered: bool,
-    /// How long messages are sent again.
+    /// How long messages are retransmitted.
     pub reliability: Reliability,
-    /// Priority: see [`priority`]. 0 is taken as 1.
+    /// Priority: see [`priority`]. 0 is treated as 1.
     pub priority: u16,
-    /// The channel's number, if both applications have agreed on it and on all other properties by themselves (RFC 8831,
-    /// 6.5). None: this end chooses the number and announces the channel to the peer (RFC 8832).
+    /// The channel's number, if both applications have agreed on it and on all other properties on their own (RFC
+    /// 8831, 6.5). If `None`, this end chooses the number and announces the channel to the peer (RFC 8832).
     pub negotiated: Option<ChannelId>,
 }
 
@@ -111,7 +111,7 @@ pub enum ChannelState {
     Closing,
 }
 
-/// What this end keeps of a channel.
+/// State of a channel at this end.
 #[derive(Clone, Debug)]
 pub(crate) struct Channel {
     pub options: ChannelOptions,
@@ -122,7 +122,7 @@ pub(crate) struct Channel {
     pub awaits_ack: bool,
     /// Why the channel is closing.
     pub closed: Option<ChannelClosed>,
-    /// User data handed to the association, bytes.
+    /// User data passed to the association, bytes.
     pub queued_bytes: u64,
     pub counters: ChannelStats,
 }
@@ -148,8 +148,8 @@ impl Channel {
             Reliability::Retransmissions(most) => (None, Some(most.min(254) as u8)),
             Reliability::Lifetime(most) => (Some(most), None),
         };
-        // RFC 8832, 6: until the peer has answered the OPEN, messages are sent ordered on all channels. The OPEN cannot
-        // be overtaken then.
+        // RFC 8832, 6: until the peer has answered the OPEN, messages are sent ordered on all channels, so that they
+        // cannot overtake the OPEN.
         let ordered = self.options.ordered || self.state == ChannelState::Announced;
         Delivery { lifetime, retransmissions, ordered, ..Delivery::RELIABLE }
     }
@@ -158,7 +158,7 @@ impl Channel {
 /// Counters of a channel (those of `RTCDataChannelStats`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ChannelStats {
-    /// Messages handed to [`Connection::send`](crate::Connection::send).
+    /// Messages passed to [`Connection::send`](crate::Connection::send).
     pub messages_sent: u64,
     /// User data of these, bytes.
     pub bytes_sent: u64,

@@ -9,7 +9,7 @@ use ropewalk_engine::sctp::{
     StreamScheduler,
 };
 
-/// Which end of the DTLS handshake this is. It decides the numbers of the channels that this end opens (RFC 8832, 6).
+/// The DTLS role of this end. It determines the numbers of the channels that this end opens (RFC 8832, 6).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DtlsRole {
     /// DTLS client (`a=setup:active`): even numbers.
@@ -42,29 +42,29 @@ pub struct Config {
     pub local_port: u16,
     /// SCTP port of the peer (`a=sctp-port` of the peer's session description; 5000).
     pub remote_port: u16,
-    /// Largest SCTP packet, bytes: what fits into one DTLS record and one datagram on the path (1132). RFC 8831, 5: IP
-    /// packets should at first have at most 1200 bytes with IPv4. The headers of IPv4, UDP and a record of DTLS 1.2 with
-    /// AES-GCM take 65 of them.
+    /// Maximum size of an SCTP packet, bytes: it must fit into one DTLS record and one datagram on the path (1132).
+    /// RFC 8831, 5: IP packets should initially have at most 1200 bytes with IPv4. The headers of IPv4, UDP and a
+    /// record of DTLS 1.2 with AES-GCM take 65 of them.
     pub max_packet: u32,
-    /// Longest message that this end takes, bytes (`a=max-message-size` of its session description; 262,144). The channel
-    /// of a longer one is closed.
+    /// Maximum size of a message that this end accepts, bytes (`a=max-message-size` of its session description;
+    /// 262,144). A longer message closes its channel.
     pub max_message_size: usize,
-    /// Longest message that the peer takes, bytes (`a=max-message-size` of the peer's session description; 65,536 if that
-    /// has none, RFC 8841, 6; 0 there means any length: use `usize::MAX`).
+    /// Maximum size of a message that the peer accepts, bytes (`a=max-message-size` of the peer's session
+    /// description; 65,536 if that has none, RFC 8841, 6; 0 there means any length: use `usize::MAX`).
     pub peer_max_message_size: usize,
-    /// Most messages that wait for a peer's acknowledgement, bytes (4 MiB). The last message may exceed it.
+    /// Maximum amount of data that waits for a peer's acknowledgement, bytes (4 MiB). The last message may exceed it.
     pub send_buffer: u64,
-    /// The receive window: most data that the peer sends before the application takes it, bytes (1 MiB). A longer one is
-    /// needed for a product of rate and round trip that exceeds it. Data that the peer sends again needs as much memory once
-    /// more at most.
+    /// The receive window: maximum amount of data that the peer sends before the application takes it, bytes (1 MiB).
+    /// It must be at least the product of rate and round-trip time. Data that the peer retransmits needs at most the
+    /// same amount of memory again.
     pub receive_buffer: u64,
-    /// Most channels that are open at the same time, those of both ends together (1024).
+    /// Maximum number of channels that are open at the same time, including those of the peer (1024).
     pub max_channels: usize,
-    /// Most bytes of labels and protocols of all open channels together (1 MiB).
+    /// Maximum number of bytes of labels and protocols of all open channels together (1 MiB).
     pub text_limit: usize,
     /// Name of the congestion control, as in [`ropewalk_engine::congestion::Congestion::NAMES`] (`cubic`).
     pub congestion: &'static str,
-    /// Whether messages of different channels are interleaved (RFC 8260) if the peer can do this as well (true).
+    /// Whether messages of different channels are interleaved (RFC 8260) if the peer supports it (true).
     pub interleaving: bool,
 }
 
@@ -94,13 +94,13 @@ impl Config {
     /// The configuration of the association.
     ///
     /// # Panics
-    /// If [`Self::congestion`] is no name of a congestion control.
+    /// If [`Self::congestion`] is not the name of a congestion control.
     pub(crate) fn sctp(&self) -> SctpConfig {
         let path = PathConfig { mtu: self.max_packet, ..PathConfig::default() };
         let buffer = self.receive_buffer.saturating_mul(2);
         let mut sctp = SctpConfig::preset(Preset::Live, vec![path], buffer);
-        // pion never sends a chunk again that was acknowledged by a gap ack block and is then reported as missing. With
-        // room for twice the window, nothing has to be dropped.
+        // pion never retransmits a chunk that was acknowledged by a gap ack block and is then reported as missing.
+        // With space for twice the window, nothing has to be dropped.
         sctp.window_headroom = u32::try_from(self.receive_buffer).unwrap_or(u32::MAX);
         // RFC 8261, 6.1: the association is single-homed, and INIT and INIT ACK list no addresses.
         sctp.addresses = Some(Vec::new());
@@ -109,11 +109,11 @@ impl Config {
         sctp.reconfiguration = true;
         sctp.accepted_requests = AcceptedRequests { stream_resets: true, ..Default::default() };
         sctp.interleaving = self.interleaving;
-        // RFC 8831, 6.4: channels share the capacity by their priorities.
+        // RFC 8831, 6.4: channels share the capacity by priority.
         sctp.stream_scheduler = StreamScheduler::WeightedFair;
-        // RFC 8831, 6.2: as many streams as possible, so that every number can be used.
+        // RFC 8831, 6.2: the maximum number of streams, so that every number can be used.
         sctp.streams = u16::MAX;
-        // RFC 8261, 4: DTLS carries whole packets, and ECN is not available above it.
+        // RFC 8261, 4: DTLS carries complete packets, and ECN is not available above it.
         (sctp.lower_header, sctp.mtu_discovery) = (0, None);
         (sctp.ecn, sctp.accurate_ecn) = (false, false);
         sctp.packet_form = PacketForm::Standard;

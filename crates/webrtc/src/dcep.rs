@@ -26,12 +26,12 @@ pub enum Dcep {
     Ack,
 }
 
-/// Why bytes are no message of the protocol.
+/// Why bytes are not a message of the protocol.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DcepError {
     /// The message is empty, or its type is unknown.
     Type,
-    /// The length differs from what the fields say.
+    /// The length contradicts the fields.
     Length,
     /// The channel type is not assigned.
     ChannelType,
@@ -53,8 +53,8 @@ impl fmt::Display for DcepError {
 impl core::error::Error for DcepError {}
 
 impl Dcep {
-    /// The bytes of the message. The label and the protocol of an OPEN have at most 65,535 bytes each, which
-    /// [`Connection::open`](crate::Connection::open) checks; longer ones are cut off.
+    /// Encodes the message. The label and the protocol of an OPEN have at most 65,535 bytes each, which
+    /// [`Connection::open`](crate::Connection::open) checks; longer ones are truncated.
     pub fn encode(&self) -> Vec<u8> {
         let Self::Open(options) = self else { return vec![ACK] };
         let (kind, parameter) = channel_type(options);
@@ -76,7 +76,7 @@ impl Dcep {
     /// [`DcepError`] if it is not well formed.
     pub fn decode(bytes: &[u8]) -> Result<Self, DcepError> {
         match bytes {
-            // RFC 8832, 5.2: the message has one byte. pion sends three more, which mean nothing.
+            // RFC 8832, 5.2: the message has one byte. pion sends three more, which have no meaning.
             [ACK, ..] => Ok(Self::Ack),
             [OPEN, rest @ ..] => decode_open(rest).map(Self::Open),
             _ => Err(DcepError::Type),
@@ -102,7 +102,7 @@ fn channel_type(options: &ChannelOptions) -> (u8, u32) {
     (if options.ordered { kind } else { kind | UNORDERED }, parameter)
 }
 
-/// Reads what follows the message type of an OPEN.
+/// Reads the part of an OPEN after the message type.
 fn decode_open(rest: &[u8]) -> Result<ChannelOptions, DcepError> {
     let Some((header, texts)) = rest.split_first_chunk::<{ OPEN_HEADER - 1 }>() else {
         return Err(DcepError::Length);
@@ -210,7 +210,7 @@ mod tests {
         #[test]
         fn what_is_read_is_written_as_it_was(message in prop::collection::vec(any::<u8>(), 0..64), kind in 0..6usize) {
             let mut message = message;
-            // Most random bytes are no message: half of the cases begin like one.
+            // Random bytes are rarely a message, so half of the cases start like one.
             if message.len() > 12 && message[0] % 2 == 0 {
                 message[..2].copy_from_slice(&[OPEN, TYPES[kind].0]);
                 let texts = message.len() - 12;

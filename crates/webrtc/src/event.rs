@@ -1,4 +1,4 @@
-//! What a connection reports to the application, and why it refuses calls.
+//! Events of a connection for the application, and the errors of its calls.
 
 use core::fmt;
 
@@ -81,9 +81,9 @@ pub enum Event {
         /// The channel.
         channel: ChannelId,
     },
-    /// The send buffer had no room ([`SendError::Full`]) and has room again.
+    /// The send buffer, which was full ([`SendError::Full`]), has room again.
     Writable,
-    /// A channel has ended. Its number may be used again.
+    /// A channel has ended. Its number may be reused.
     Closed {
         /// The channel.
         channel: ChannelId,
@@ -101,27 +101,27 @@ pub enum ChannelClosed {
     Here,
     /// The peer closed it.
     ByPeer,
-    /// This end closed it because the peer broke a rule.
+    /// This end closed it because the peer violated a rule.
     Violation(Violation),
-    /// The peer has fewer streams than the channel's number needs.
+    /// The peer has too few streams for the channel's number.
     NoSuchStream,
     /// The association ended or was restarted by the peer.
     Association,
 }
 
-/// What a peer did wrong on a stream.
+/// A violation by the peer on a stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Violation {
     /// A DATA_CHANNEL_OPEN or DATA_CHANNEL_ACK is not well formed (RFC 8832, 6).
     Malformed,
-    /// A channel was opened on a stream that belongs to this end's numbers (RFC 8832, 6).
+    /// The peer opened a channel on a stream that only this end may open (RFC 8832, 6).
     Parity,
     /// A channel was opened on a stream that is in use (RFC 8832, 6).
     InUse,
     /// A channel was opened beyond [`Config::max_channels`](crate::Config::max_channels) or
     /// [`Config::text_limit`](crate::Config::text_limit).
     TooMany,
-    /// A message came on a stream that no channel uses (RFC 8832, 6).
+    /// A message arrived on a stream that no channel uses (RFC 8832, 6).
     Unopened,
     /// The payload protocol identifier of a message is unknown (RFC 8831, 6.6).
     Kind,
@@ -129,14 +129,14 @@ pub enum Violation {
     Text,
     /// A message is longer than [`Config::max_message_size`](crate::Config::max_message_size).
     TooLong,
-    /// A DATA_CHANNEL_ACK came on a channel that this end did not announce, or for the second time.
+    /// A DATA_CHANNEL_ACK arrived on a channel that this end did not announce, or for the second time.
     UnexpectedAck,
 }
 
 impl Violation {
     /// Number of kinds.
     pub(crate) const COUNT: usize = 9;
-    /// All kinds, each at the place of its counter.
+    /// All kinds, in the order of their counters.
     pub const ALL: [Self; Self::COUNT] = [
         Self::Malformed,
         Self::Parity,
@@ -171,11 +171,12 @@ impl fmt::Display for Violation {
 /// Why [`Connection::open`](crate::Connection::open) refused a channel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum OpenError {
-    /// The number was negotiated, and a channel uses it.
+    /// The number was negotiated, but another channel uses it.
     InUse,
     /// The number exceeds those of the streams.
     NoSuchStream,
-    /// There are as many channels as [`Config::max_channels`](crate::Config::max_channels) permits, or no number is free.
+    /// The number of channels has reached [`Config::max_channels`](crate::Config::max_channels), or no number is
+    /// free.
     TooMany,
     /// The label or the protocol has more than 65,535 bytes.
     TextTooLong,
@@ -206,7 +207,7 @@ pub enum SendError {
     NotConnected,
     /// The channel, or the association, is closing.
     Closing,
-    /// The message is longer than the peer takes
+    /// The message is longer than the peer accepts
     /// ([`Config::peer_max_message_size`](crate::Config::peer_max_message_size)).
     TooLong {
         /// Length of the message, bytes.

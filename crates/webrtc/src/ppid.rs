@@ -21,7 +21,7 @@ const EMPTY: Bytes = Bytes::from_static(&[0]);
 /// Why a message of the peer cannot be delivered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum BadMessage {
-    /// The payload protocol identifier is none of user messages.
+    /// The payload protocol identifier is not one of user messages.
     Kind,
     /// A string is not UTF-8.
     Text,

@@ -1,4 +1,4 @@
-//! This crate against aiortc (Python): a whole WebRTC stack over loopback. `make venv` installs it.
+//! This crate against aiortc (Python): a complete WebRTC stack over loopback. `make venv` installs it.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -17,7 +17,7 @@ use crate::link::{End, Link, Ours, Weather};
 const DCEP: u32 = 50;
 const BINARY: u32 = 53;
 
-/// dcsctp, with what it has received.
+/// dcsctp, and the messages that it has received.
 struct Theirs {
     socket: Socket,
     out: VecDeque<Vec<u8>>,
@@ -33,7 +33,7 @@ impl Theirs {
             ..Options::default()
         };
         let mut socket = Socket::new("theirs", &options);
-        // Both ends begin, as in WebRTC.
+        // Both ends send an INIT, as in WebRTC.
         socket.connect();
         Self { socket, out: VecDeque::new(), received: Vec::new(), events: Vec::new() }
     }
@@ -114,7 +114,7 @@ fn channels_of_both_ends_carry_messages_and_are_closed_by_either_end_again_and_a
     }
 }
 
-/// They open channel 0, and what they send comes back.
+/// dcsctp opens channel 0, and its messages are echoed.
 fn their_channel(link: &mut Link<Ours, Theirs>, ours_closes: bool) {
     let (channel, content) = (ChannelId(0), vec![7; 150_000]);
     link.b.send(0, DCEP, &Dcep::Open(ChannelOptions::labelled("theirs")).encode());
@@ -129,7 +129,7 @@ fn their_channel(link: &mut Link<Ours, Theirs>, ours_closes: bool) {
     close(link, channel, ours_closes);
 }
 
-/// This end opens channel 1, and they answer.
+/// This end opens channel 1, and dcsctp echoes.
 fn our_channel(link: &mut Link<Ours, Theirs>, ours_closes: bool) {
     let now = link.now;
     let options = ChannelOptions { ordered: false, ..ChannelOptions::labelled("ours") };

@@ -1,5 +1,5 @@
-//! A peer that breaks the rules of RFC 8831 and RFC 8832: each fault is counted, memory stays bounded, and other channels
-//! go on.
+//! A peer that violates RFC 8831 and RFC 8832: each fault is counted, memory stays bounded, and other channels
+//! continue.
 
 use ropewalk_base::StreamId;
 use ropewalk_engine::sctp::AcceptedRequests;
@@ -44,7 +44,7 @@ fn send(link: &mut Link<Ours, Crafted>, stream: u16, ppid: u32, bytes: &[u8]) {
     link.b.send(now, stream, ppid, bytes);
 }
 
-/// A well-behaved channel beside the others still works.
+/// A well-behaved channel still works alongside the others.
 fn goes_on(link: &mut Link<Ours, Crafted>) {
     send(link, 1000, DCEP, &open("sound"));
     send(link, 1000, STRING, b"still here");
@@ -81,7 +81,7 @@ fn channels_with_numbers_of_this_end_are_refused() {
     }
     link.run(|link| count(&link.a.connection, Violation::Parity) == 3);
     assert!(link.b.received.is_empty());
-    // This end does not use the numbers any more: the peer may still send on them.
+    // This end no longer uses the numbers: the peer may still send on them.
     let now = link.now;
     let own = link.a.connection.open(now, ChannelOptions::default());
     assert_eq!(own, Ok(ChannelId(5)));
@@ -164,7 +164,7 @@ fn messages_of_unknown_kind_strings_that_are_not_text_and_unexpected_acks_close_
 
 #[test]
 fn messages_longer_than_the_limit_close_their_channel_in_one_piece_or_in_parts() {
-    // With a buffer of 64 KiB, a message of 300 kB comes in parts.
+    // With a buffer of 64 KiB, a message of 300 kB arrives in parts.
     for receive_buffer in [64 << 10, 8 << 20] {
         let config = Config { max_message_size: 100_000, receive_buffer, ..server() };
         let mut link = up(config);
@@ -214,7 +214,7 @@ fn a_peer_cannot_make_an_application_wait_for_the_answer_to_its_announcement() {
     }
     link.run(|link| link.b.on(1).len() == 21);
     assert!(link.b.received.iter().all(|message| !message.unordered), "RFC 8832, 6");
-    // Anything from the peer is an answer; what follows is unordered.
+    // Any message of the peer counts as an answer; later messages are unordered.
     send(&mut link, 1, STRING, b"yes");
     link.run(|link| link.a.has(&Event::Opened { channel, by_peer: false }));
     let now = link.now;

@@ -13,9 +13,9 @@ use ropewalk_engine::sctp::{
 };
 use ropewalk_webrtc::{Config, Connection, DtlsRole, Duration, Event, Message, Seed, Time};
 
-/// One way.
+/// One-way delay.
 pub const DELAY: Duration = Duration::from_millis(10);
-/// No test takes longer, by its own clock.
+/// Maximum virtual time of a test.
 const LIMIT: Duration = Duration::from_secs(600);
 
 /// An end of the link.
@@ -32,7 +32,7 @@ pub trait End {
 pub struct Ours {
     pub connection: Connection,
     pub events: Vec<Event>,
-    /// Messages by the label of their channel, as it was when they came.
+    /// Messages by the label of their channel at the time of arrival.
     pub by_label: BTreeMap<String, Vec<Message>>,
     /// Whether the application takes events.
     pub reads: bool,
@@ -86,7 +86,7 @@ impl End for Ours {
     }
 }
 
-/// An association without any layer above it, with which tests send what no peer should.
+/// An association without any layer above it, for sending invalid messages.
 pub struct Crafted {
     pub association: Association,
     pub received: Vec<Raw>,
@@ -126,7 +126,7 @@ impl Crafted {
         Self { association, received: Vec::new(), events: Vec::new(), reset_by_peer: Vec::new() }
     }
 
-    /// Sends a message as it stands.
+    /// Sends a message unchanged.
     pub fn send(&mut self, now: Time, stream: u16, ppid: u32, bytes: &[u8]) {
         let payload = Payload::from(Bytes::copy_from_slice(bytes));
         let delivery = Delivery::RELIABLE;
@@ -182,9 +182,9 @@ impl End for Crafted {
 /// How the link treats packets.
 #[derive(Clone, Copy, Debug)]
 pub struct Weather {
-    /// Packets lost, of 1000.
+    /// Packets lost per 1000.
     pub loss_permille: u64,
-    /// Most additional delay, ms. Packets overtake each other.
+    /// Maximum additional delay, ms. Packets overtake each other.
     pub jitter_ms: u64,
 }
 
@@ -192,7 +192,7 @@ impl Weather {
     pub const FAIR: Self = Self { loss_permille: 0, jitter_ms: 0 };
 }
 
-/// The ends and what is on its way.
+/// The ends and the packets in transit.
 pub struct Link<A, B> {
     pub a: A,
     pub b: B,
@@ -202,7 +202,7 @@ pub struct Link<A, B> {
     pub longest: usize,
     rng: Rng,
     sent: u64,
-    /// By arrival; whether it goes to `a`.
+    /// By arrival time; whether the packet goes to `a`.
     air: BTreeMap<(Time, u64), (bool, Bytes)>,
 }
 
@@ -223,7 +223,7 @@ impl<A: End, B: End> Link<A, B> {
     /// Runs until `done`.
     ///
     /// # Panics
-    /// If nothing happens any more before that, or if it takes ten minutes.
+    /// If no more events happen before that, or if it takes ten minutes.
     pub fn run(&mut self, mut done: impl FnMut(&mut Self) -> bool) {
         let limit = self.now + LIMIT;
         loop {

@@ -1,5 +1,6 @@
-//! Whole WebRTC stacks as processes: a peer offers a connection on its standard output, reads the answer, opens channels, sends
-//! what comes on channels of this end back, and reports what became of each channel. The test compares every byte.
+//! Complete WebRTC stacks as processes: a peer offers a connection on its standard output, reads the answer, opens
+//! channels, echoes messages on channels of this end, and reports the result of each channel. The test compares every
+//! byte.
 
 #![expect(clippy::disallowed_methods, reason = "a test in real time gives up after a while")]
 
@@ -25,7 +26,7 @@ pub struct Sizes {
     pub ours: usize,
 }
 
-/// A peer that runs; it does not outlive the test.
+/// A running peer, which is killed when the test ends.
 struct Process(Child);
 
 impl Drop for Process {
@@ -46,7 +47,7 @@ pub enum Finish {
     Shutdown,
 }
 
-/// What this end does.
+/// The behaviour of this end.
 struct Ours {
     sizes: Sizes,
     finish: Finish,
@@ -54,7 +55,7 @@ struct Ours {
     own: BTreeMap<&'static str, ChannelId>,
     /// Messages that did not fit into the send buffer.
     queue: VecDeque<(ChannelId, Message)>,
-    /// What has come back on the channels of this end.
+    /// Messages received on the channels of this end.
     back: BTreeMap<ChannelId, Vec<Message>>,
     closed: BTreeMap<ChannelId, ChannelClosed>,
     /// Channels of the peer with their labels and the number of their messages.
@@ -156,7 +157,7 @@ impl Ours {
         }
     }
 
-    /// How far the test is, for the case that it fails.
+    /// The progress of the test, for the message of a failure.
     fn state(&self, server: &mut Server) -> String {
         let now = server.now();
         let stats: Vec<_> = server

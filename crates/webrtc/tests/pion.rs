@@ -1,4 +1,4 @@
-//! This crate against pion/webrtc (Go): a whole WebRTC stack over loopback.
+//! This crate against pion/webrtc (Go): a complete WebRTC stack over loopback.
 
 use std::fs;
 use std::path::{Path, PathBuf};

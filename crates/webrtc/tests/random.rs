@@ -1,6 +1,6 @@
 //! Random channels and messages over a link that loses and reorders packets: reliable channels deliver everything, in
-//! order where they are ordered, and the others deliver a part of it, each message once and unchanged. Channels are closed
-//! at random, and their numbers are used again.
+//! order if they are ordered, and the others deliver some of it, each message at most once and unchanged. Channels are
+//! closed at random, and their numbers are reused.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use ropewalk_webrtc::{
 
 use crate::link::{Link, Ours, Weather};
 
-/// What an application does.
+/// An action of the application.
 #[derive(Clone, Debug)]
 enum Act {
     Open {
@@ -56,14 +56,14 @@ fn act() -> impl Strategy<Value = Act> {
     ]
 }
 
-/// A message of this length that can be told from all others of its channel if it is long enough.
+/// A message of this length. If it is long enough, it is unique in its channel.
 fn message(number: usize, length: usize, text: bool) -> Message {
     let mut content = format!("{number:08} ").repeat(length / 9 + 1);
     content.truncate(length);
     if text { Message::Text(content) } else { Message::Binary(content.into_bytes().into()) }
 }
 
-/// What has been done on a channel.
+/// The history of a channel.
 #[derive(Debug, Default)]
 struct Life {
     options: ChannelOptions,
@@ -142,7 +142,7 @@ fn check(link: &Link<Ours, Ours>, lives: &BTreeMap<String, Life>) -> Result<(), 
         for (from, to) in [(0, &link.b), (1, &link.a)] {
             let sent = &life.sent[from];
             let got = to.by_label.get(label).cloned().unwrap_or_default();
-            // An end that closes a channel does not take what arrives from then on.
+            // An end that has closed a channel no longer accepts messages from it.
             let whole = life.options.reliability == Reliability::Reliable && !life.closed[1 - from];
             match (whole, life.options.ordered) {
                 (true, true) => prop_assert_eq!(&got, sent, "{}", label),
@@ -182,7 +182,7 @@ proptest! {
         prop_assert_eq!(link.a.connection.interleaves(), interleaving.0 && interleaving.1);
         let lives = play(&mut link, acts);
         link.run(|link| link.a.connection.is_flushed() && link.b.connection.is_flushed());
-        // What was abandoned may still hold back what is behind it.
+        // Abandoned messages may still delay the delivery of later ones.
         link.run_for(Duration::from_secs(30));
         check(&link, &lives)?;
         prop_assert!(link.longest <= 1132, "{} B", link.longest);

@@ -10,8 +10,8 @@ pub(super) const DATE_HELP: &str =
 
 const DAY_SECONDS: i64 = 86_400;
 
-/// The moment at which an entry expires. A date without a time includes its whole day, in UTC. None if the date is
-/// invalid or before 1970.
+/// The moment at which an entry expires. A date without a time includes its entire day, in UTC. `None` if the date
+/// is invalid or before 1970.
 pub(super) fn expiry(date: Datetime) -> Option<SystemTime> {
     let day = date.date?;
     let midnight = days_from_1970(day.year, day.month, day.day) * DAY_SECONDS;

@@ -8,11 +8,11 @@ use std::path::PathBuf;
 pub struct AccessError {
     /// The file.
     pub path: PathBuf,
-    /// The line with the error, counted from 1. None: the file could not be read.
+    /// The line with the error, counted from 1. `None` if the file could not be read.
     pub line: Option<usize>,
     /// The error, with the offending value.
     pub message: String,
-    /// Advice on how to correct it.
+    /// A hint on how to correct it.
     pub help: String,
 }
 

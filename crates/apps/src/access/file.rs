@@ -20,7 +20,7 @@ use crate::proxy::exit::Rule;
 
 /// Maximum length of a peer's name, characters.
 pub const PEER_NAME_LIMIT: usize = 64;
-/// Most addresses of an entry.
+/// Maximum number of addresses of an entry.
 const ADDRESSES_LIMIT: usize = 16;
 const ADDRESSES_HELP: &str = "give at most 16 addresses at which the peer's servers listen, such as 192.0.2.7, \
      [2001:db8::1]:9000 or host.example";

@@ -12,9 +12,9 @@ use super::file::{PEER_NAME_LIMIT, is_peer_name};
 use super::list::{parse_text, read_text};
 use super::policy::PeerPolicy;
 
-/// The name of a peer whose own name has no usable character.
+/// The name of a peer whose own name has no usable characters.
 const NAMELESS: &str = "peer";
-/// Numbers that are tried to tell a peer from another one of the same name.
+/// Numbers that are tried to distinguish a peer from another one with the same name.
 const NUMBERS: std::ops::Range<u32> = 2..10_000;
 
 /// The peers that a user knows by name.
@@ -24,7 +24,7 @@ pub struct KnownPeers {
     peers: Vec<PeerPolicy>,
 }
 
-/// What adding a peer changed.
+/// Result of adding a peer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Added {
     /// The name under which the peer is stored.
@@ -61,9 +61,9 @@ impl KnownPeers {
         self.peers.iter().map(|peer| peer.name.as_str())
     }
 
-    /// Adds a peer under `name`, and writes the file. Characters that no name has are left out, and a number is
-    /// appended if another key has the name. If the key is known, its entry keeps its name and only gets the
-    /// addresses, unless they are empty. Comments and other entries of the file are preserved.
+    /// Adds a peer under `name`, and writes the file. Invalid characters are removed, and a number is appended
+    /// if another key has the name. If the key is known, its entry keeps its name and only gets the addresses,
+    /// unless they are empty. Comments and other entries of the file are preserved.
     ///
     /// # Errors
     /// If the file cannot be read or written, or contains an error.
@@ -79,7 +79,7 @@ impl KnownPeers {
             message: format!("{}: {error}", file.display()),
             help: "name a file in a directory that you may write to".to_owned(),
         };
-        // Two pairings at the same time must not lose an entry. Ends with this value.
+        // Concurrent pairings must not lose an entry. The lock ends with this value.
         let _lock = lock(file);
         let known = Self::read(file)?;
         let text = if known.peers.is_empty() && fs::symlink_metadata(file).is_err() {
@@ -136,14 +136,14 @@ fn set_addresses(entry: &mut Table, addresses: &[String]) {
     }
 }
 
-/// Locks the file's directory, where the system can do that.
+/// Locks the file's directory, if the system supports that.
 fn lock(file: &Path) -> Option<File> {
     let directory = File::open(file.parent()?).ok()?;
     directory.lock().ok()?;
     Some(directory)
 }
 
-/// Replaces the file's content at once: a reader sees the old content or the new one.
+/// Replaces the file's content atomically: a reader sees the old content or the new one.
 fn replace(file: &Path, text: &str) -> io::Result<()> {
     // The name may be a link, which is kept.
     let target = fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());

@@ -15,7 +15,7 @@ use super::error::{AccessError, line_of};
 use super::file::parse;
 use super::policy::PeerPolicy;
 
-/// Largest access file, bytes: about ten thousand entries.
+/// Maximum size of an access file, bytes: about ten thousand entries.
 const FILE_MAX: u64 = 2 << 20;
 
 /// The peers that may use a server. Clones share one list: a reload applies to all of them.
@@ -31,7 +31,7 @@ struct Shared {
     table: RwLock<Arc<Table>>,
 }
 
-/// None: every peer may use the server.
+/// `None` if every peer may use the server.
 type Table = Option<BTreeMap<PublicKey, Arc<PeerPolicy>>>;
 
 /// Changes made by a reload.
@@ -87,7 +87,7 @@ impl AccessList {
     /// Reads the file again. Does nothing if there is no file.
     ///
     /// # Errors
-    /// If the file cannot be read, or contains an error. The list is unchanged then.
+    /// If the file cannot be read, or contains an error. In that case the list is unchanged.
     pub fn reload(&self) -> Result<Changes, AccessError> {
         let Some(file) = &self.shared.file else { return Ok(Changes::default()) };
         let peers = read(file)?;
@@ -95,10 +95,10 @@ impl AccessList {
         Ok(self.replace(table(peers, &given)))
     }
 
-    /// Replaces the peers that were given beside the file, and reads the file again.
+    /// Replaces the peers that were given in addition to the file, and reads the file again.
     ///
     /// # Errors
-    /// If the file cannot be read, or contains an error. The list is unchanged then.
+    /// If the file cannot be read, or contains an error. In that case the list is unchanged.
     ///
     /// # Panics
     /// If every key is admitted: such a list stays open.
@@ -167,12 +167,12 @@ impl AccessList {
             .map_or_else(|| PeerPolicy::nameless(*key).name, |policy| policy.name.clone())
     }
 
-    /// The name of the peer with this key in the list. None if it is not listed.
+    /// The name of the peer with this key in the list. `None` if it is not listed.
     pub fn listed_name(&self, key: &PublicKey) -> Option<String> {
         if self.is_anyone() { None } else { self.policy(key).map(|policy| policy.name.clone()) }
     }
 
-    /// All entries, in the order of their keys. None if every key is admitted.
+    /// All entries, in the order of their keys. `None` if every key is admitted.
     pub fn peers(&self) -> Option<Vec<Arc<PeerPolicy>>> {
         self.table().as_ref().as_ref().map(|peers| peers.values().cloned().collect())
     }

@@ -14,15 +14,15 @@ use super::policy::PeerPolicy;
 const PEERS: &str = "ropewalk/peers.toml";
 /// The user's default key, in the same directory.
 const IDENTITY: &str = "ropewalk/identity.key";
-/// Most names that an error shows.
+/// Maximum number of names that an error shows.
 const NAMES_SHOWN: usize = 8;
 
-/// A peer as users give it.
+/// A peer as users specify it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NamedPeer {
     /// A public key.
     Key(PublicKey),
-    /// A name in the user's list of peers, and why it is no key.
+    /// A name in the user's list of peers, and why it is not a key.
     Name(String, KeyError),
 }
 
@@ -39,13 +39,13 @@ pub enum FindPeerError {
         name: String,
         /// The list.
         file: PathBuf,
-        /// What could be done.
+        /// A hint on how to solve the problem.
         help: String,
     },
 }
 
 impl FindPeerError {
-    /// What could be done.
+    /// A hint on how to solve the problem.
     pub fn help(&self) -> &str {
         match self {
             Self::NoSettings => "set HOME, or give public keys",
@@ -110,12 +110,12 @@ fn help(known: &KnownPeers, error: &KeyError) -> String {
     }
 }
 
-/// The user's list of peers, whether or not it exists; none without a directory for settings.
+/// The user's list of peers, whether or not it exists. `None` without a directory for settings.
 pub fn peers_file() -> Option<PathBuf> {
     settings().map(|settings| settings.join(PEERS))
 }
 
-/// The file of the user's default key, whether or not it exists; none without a directory for settings.
+/// The file of the user's default key, whether or not it exists. `None` without a directory for settings.
 pub fn default_key() -> Option<PathBuf> {
     settings().map(|settings| settings.join(IDENTITY))
 }

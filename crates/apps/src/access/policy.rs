@@ -23,9 +23,9 @@ pub struct PeerPolicy {
     pub key: PublicKey,
     /// Addresses at which the peer's own servers listen, as text. A server does not use them.
     pub addresses: Vec<String>,
-    /// The pre-shared key that its handshakes must use. None: the command's key, if it has one.
+    /// The pre-shared key that its handshakes must use. `None` selects the command's key, if it has one.
     pub psk: Option<PresharedKey>,
-    /// The moment from which the peer gets no new association.
+    /// The moment from which on the peer gets no new association.
     pub expires: Option<SystemTime>,
     /// Permissions for sending files to `recv`.
     pub files: FilePolicy,
@@ -38,23 +38,24 @@ pub struct PeerPolicy {
 /// Permissions of a client of a tunnel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TunnelPolicy {
-    /// Its addresses in the tunnel, at most one of each network of the hub. Empty: the hub chooses.
+    /// Its addresses in the tunnel, at most one of each network of the hub. If empty, the hub chooses.
     pub addresses: Vec<IpAddr>,
-    /// What it may carry. The hub's options apply to what is not limited here.
+    /// Its limits. The hub's options apply where no limit is set.
     pub limits: ClientLimits,
 }
 
 /// Limits of one client of a tunnel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClientLimits {
-    /// Most bits per second of inner packets in each direction. None: no limit.
+    /// Maximum rate of inner packets in each direction, bit/s. `None` sets no limit.
     pub rate_bps: Option<u64>,
-    /// Most bytes of inner packets in a calendar month (UTC), both directions together. None: no limit.
+    /// Maximum volume of inner packets in a calendar month (UTC), both directions together, bytes. `None` sets no
+    /// limit.
     pub quota_bytes: Option<u64>,
 }
 
 impl ClientLimits {
-    /// These limits, and those of `other` where there are none.
+    /// These limits, with those of `other` where one is not set.
     pub fn or(self, other: Self) -> Self {
         Self {
             rate_bps: self.rate_bps.or(other.rate_bps),
@@ -67,18 +68,18 @@ impl ClientLimits {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FilePolicy {
     /// Directory of this peer's files, relative to the inbox. It consists of plain names, so it is always inside.
-    /// None: the inbox itself.
+    /// `None` selects the inbox itself.
     pub directory: Option<PathBuf>,
-    /// Most bytes in the peer's directory. None: no limit.
+    /// Maximum number of bytes in the peer's directory. `None` sets no limit.
     pub quota_bytes: Option<u64>,
-    /// Largest file, bytes. None: no limit.
+    /// Maximum size of a file, bytes. `None` sets no limit.
     pub max_file_bytes: Option<u64>,
     /// Whether the peer may replace files if the command permits it (`--overwrite`).
     pub allow_overwrite: bool,
 }
 
 impl PeerPolicy {
-    /// An entry without restrictions: the command's options alone apply.
+    /// An entry without restrictions: only the command's options apply.
     pub fn unrestricted(name: impl Into<String>, key: PublicKey) -> Self {
         Self {
             name: name.into(),

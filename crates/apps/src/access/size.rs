@@ -47,7 +47,7 @@ pub(super) fn parse_size(text: &str) -> Option<u64> {
     quantity(text, &UNITS)
 }
 
-/// A number, perhaps with a decimal fraction, times its unit.
+/// A number, possibly with a decimal fraction, times its unit.
 fn quantity(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     let text = text.trim();
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;

@@ -1,9 +1,9 @@
-//! Which destinations are in the open Internet. An exit of a proxy and a hub of a tunnel give others their place in the
-//! network, so both ask here before they connect or forward.
+//! Determines which destinations are in the open Internet. An exit of a proxy and a hub of a tunnel give others their
+//! place in the network, so both use this check before they connect or forward.
 //!
 //! The list follows IANA's registries of special-purpose addresses (RFC 6890): an address that is not globally
-//! reachable is not public. Documentation networks (RFC 5737, RFC 3849, RFC 9637) are an exception: no network has
-//! them, so that there is nothing to protect, and tests use them in place of public addresses.
+//! reachable is not public. Documentation networks (RFC 5737, RFC 3849, RFC 9637) are an exception: no network uses
+//! them, so there is nothing to protect, and tests use them in place of public addresses.
 
 mod embedded;
 
@@ -24,8 +24,8 @@ pub fn is_public(ip: IpAddr) -> bool {
     }
 }
 
-/// The kind of an address that is not in the open Internet, such as `loopback`. None of a public one. IPv4 addresses
-/// that the address embeds are not considered: see [`destinations`].
+/// The kind of an address that is not in the open Internet, such as `loopback`. `None` for a public one. IPv4
+/// addresses that the address embeds are not considered: see [`destinations`].
 pub fn special(ip: IpAddr) -> Option<&'static str> {
     match ip {
         IpAddr::V4(ip) => special_v4(ip),
@@ -162,7 +162,7 @@ mod tests {
         ]);
     }
 
-    /// Every form that embeds this IPv4 address alone.
+    /// Every form that embeds only this IPv4 address.
     fn spellings(ip: Ipv4Addr) -> Vec<Ipv6Addr> {
         let [a, b, c, d] = ip.octets().map(u128::from);
         let bits = u128::from(ip.to_bits());

@@ -38,7 +38,7 @@ impl TransferError {
         matches!(self, Self::AssociationEnded(_) | Self::Silent(_))
     }
 
-    /// Whether the peer can and should be sent the reason. A peer that has stalled may try again at once.
+    /// Whether the peer can and should receive the reason. A stalled peer may try again immediately.
     pub const fn is_reportable(&self) -> bool {
         !matches!(
             self,

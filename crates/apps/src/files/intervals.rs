@@ -8,16 +8,17 @@ use super::watch::TransferStatus;
 /// Statistics of one path, or of all paths, over a period.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Stretch {
-    /// Number of the path, counted from 1 over all associations of the transfer; none for the sum of all paths.
+    /// Number of the path, counted from 1 over all associations of the transfer. `None` for the sum of all
+    /// paths.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub socket: Option<u64>,
-    /// Name of the path's link: its interface, else its local address; none for the sum.
+    /// Name of the path's link: its interface, or its local address if there is none. `None` for the sum.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub link: Option<String>,
-    /// Local and remote address of the path; none for the sum.
+    /// Local and remote address of the path. `None` for the sum.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// State of the path at the end of the period; none for the sum.
+    /// State of the path at the end of the period. `None` for the sum.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<&'static str>,
     /// Start of the period, in seconds since the beginning.
@@ -39,7 +40,7 @@ pub struct Stretch {
     /// Smoothed round-trip time at the end of the period, microseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rtt: Option<u64>,
-    /// Whether iperf3 leaves the period out of its totals. Never here: the transfer has no warm-up.
+    /// Whether iperf3 omits the period from its totals. Always false: the transfer has no warm-up.
     pub omitted: bool,
     /// Whether this end was the sender.
     pub sender: bool,
@@ -129,7 +130,7 @@ impl Recorder {
         &self.intervals
     }
 
-    /// Each path, and all paths together, over the whole time.
+    /// Each path, and all paths together, over the entire time.
     pub fn whole(&self) -> (Vec<Stretch>, Stretch) {
         let span = Span { start: 0.0, end: self.last, role: self.role };
         let total = |seen: &Seen| Seen {

@@ -1,4 +1,4 @@
-//! What file transfer needs of an association: ordered messages, and statistics of its paths.
+//! The interface between file transfer and an association: ordered messages, and statistics of its paths.
 
 use std::fmt;
 use std::future::Future;
@@ -23,7 +23,7 @@ impl std::error::Error for AssociationEnded {}
 /// Statistics of one path.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PathFigures {
-    /// Name of the link: the interface, else the local address.
+    /// Name of the link: the interface, or the local address if there is none.
     pub link: String,
     /// Local address, as `address:port`.
     pub local: String,
@@ -52,7 +52,7 @@ impl PathFigures {
         }
     }
 
-    /// The path as users name it: its link and the peer's address.
+    /// The name of the path for users: its link and the peer's address.
     pub fn name(&self) -> String {
         format!("{} -> {}", self.link, self.remote)
     }
@@ -61,18 +61,18 @@ impl PathFigures {
 /// Which end of a transfer this is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Role {
-    /// It sends the files.
+    /// Sends the files.
     Sender,
-    /// It receives the files.
+    /// Receives the files.
     Receiver,
 }
 
-/// What is available while a transfer runs.
+/// Information that is available while a transfer runs.
 pub trait Figures: Send + Sync {
     /// Statistics of each path.
     fn paths(&self) -> Vec<PathFigures>;
 
-    /// Ends the association at once.
+    /// Ends the association immediately.
     fn abort(&self);
 }
 
@@ -84,7 +84,7 @@ pub trait Link: Figures + 'static {
         messages: &mut (dyn Iterator<Item = Bytes> + Send),
     ) -> impl Future<Output = Result<(), AssociationEnded>> + Send;
 
-    /// Appends the messages that have arrived, at least one. Appends none if the association has ended.
+    /// Appends the messages that have arrived, at least one. Appends nothing if the association has ended.
     fn receive_all(&self, into: &mut Vec<Bytes>) -> impl Future<Output = ()> + Send;
 
     /// The peer at the other end.

@@ -11,11 +11,11 @@ use super::names::{self, BadName, Name};
 use super::sender::source::{SNAPSHOT_LIMIT, snapshot};
 use super::wire::{EXACT, Entry, Kind, Stamp};
 
-/// Most entries of a transfer.
+/// Maximum number of entries of a transfer.
 pub const ENTRY_LIMIT: usize = 1 << 20;
 /// Memory limit for the list of a transfer at either end, bytes: the names, and [`ENTRY_COST`] for each entry.
 pub const LIST_LIMIT: usize = 192 << 20;
-/// Memory of an entry besides its name, including its state and a pending answer, bytes.
+/// Memory of an entry in addition to its name, including its state and a pending answer, bytes.
 pub const ENTRY_COST: usize = 160;
 
 /// The files and folders to send, in ascending order of names.
@@ -27,7 +27,7 @@ pub struct Manifest {
     pub places: Vec<PathBuf>,
     /// Contents of files whose reported size is wrong, by source path.
     pub snapshots: BTreeMap<PathBuf, Arc<[u8]>>,
-    /// Items that are left out because nobody would expect them to be sent (links, sockets, devices), with the
+    /// Items that are left out because users do not expect them to be sent (links, sockets, devices), with the
     /// reason.
     pub left_out: Vec<(PathBuf, &'static str)>,
     /// Items that should have been sent but cannot be read, with the reason.
@@ -73,7 +73,7 @@ impl std::fmt::Display for ManifestError {
 impl std::error::Error for ManifestError {}
 
 impl ManifestError {
-    /// Advice on how to solve the problem.
+    /// A hint on how to solve the problem.
     pub const fn help(&self) -> &'static str {
         match self {
             Self::Source(..) => "give files and folders that exist and that you may read",
@@ -93,8 +93,8 @@ struct Pending {
 }
 
 impl Manifest {
-    /// Lists the sources and everything in those that are folders. Each source is named by the last part of its path.
-    /// With `exact_modes` the receiver is asked to keep the permissions.
+    /// Lists the sources and the contents of those that are folders. Each source is named by the last part of its
+    /// path. With `exact_modes` the receiver is asked to keep the permissions.
     ///
     /// # Errors
     /// [`ManifestError`].
@@ -192,7 +192,7 @@ fn top(source: &Path) -> Result<Pending, ManifestError> {
     if ordinary(&metadata).is_err() {
         return Err(ManifestError::NotAFile(source.to_owned()));
     }
-    // `.`, `..` and `/` have no name of their own.
+    // `.`, `..` and `/` have no file name.
     let real = match source.file_name() {
         Some(_) => source.to_owned(),
         None => fs::canonicalize(source).map_err(failed)?,

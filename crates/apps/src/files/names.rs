@@ -154,14 +154,14 @@ fn native(bytes: &[u8]) -> Option<PathBuf> {
     std::str::from_utf8(bytes).ok().map(PathBuf::from)
 }
 
-/// The bytes of a part of a path on the wire; none if they cannot be represented for other systems.
+/// The bytes of a part of a path on the wire. `None` if they cannot be represented for other systems.
 #[cfg(unix)]
 pub fn wire_bytes(part: &OsStr) -> Option<&[u8]> {
     use std::os::unix::ffi::OsStrExt;
     Some(part.as_bytes())
 }
 
-/// The bytes of a part of a path on the wire; none if they cannot be represented for other systems.
+/// The bytes of a part of a path on the wire. `None` if they cannot be represented for other systems.
 #[cfg(not(unix))]
 pub fn wire_bytes(part: &OsStr) -> Option<&[u8]> {
     part.to_str().map(str::as_bytes)

@@ -7,9 +7,9 @@ use ropewalk_runtime::seal::PublicKey;
 /// A peer: its key, proved in the handshake, and its name in the access list.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Peer {
-    /// None without sealing: the peer has proved nothing.
+    /// `None` without sealing: the peer has proved nothing.
     pub key: Option<PublicKey>,
-    /// None if no access list contains the key.
+    /// `None` if no access list contains the key.
     pub name: Option<String>,
 }
 

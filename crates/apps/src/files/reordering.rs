@@ -7,12 +7,13 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
-/// Most messages that may wait for a missing one: twice as many as an association has outstanding.
+/// Maximum number of messages that may wait for a missing one: twice as many as an association has outstanding.
 const AHEAD_LIMIT: u32 = 1 << 16;
-/// Most bytes of waiting messages: as many as an association with our largest send buffer has outstanding.
+/// Maximum size of all waiting messages, bytes: as many as an association with our largest send buffer has
+/// outstanding.
 const BYTES_LIMIT: usize = 64 << 20;
 
-/// Memory of a message besides its bytes, bytes.
+/// Memory overhead of a message, bytes.
 const MESSAGE_COST: usize = 128;
 /// Messages shorter than this are copied, bytes.
 const SMALL: usize = 512;
@@ -45,7 +46,7 @@ impl ReorderBuffer {
             self.bytes += MESSAGE_COST + message.len();
             let ahead = number.wrapping_sub(self.next);
             let fits = ahead < AHEAD_LIMIT && self.bytes <= BYTES_LIMIT;
-            // Copied, because a small message would keep its whole datagram in memory.
+            // Copied, because a small message would keep its entire datagram in memory.
             let small = message.len() < SMALL;
             let kept = if small { Bytes::copy_from_slice(&message) } else { message };
             let fresh = fits && self.early.insert(number, kept).is_none();

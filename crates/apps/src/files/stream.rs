@@ -39,7 +39,7 @@ pub async fn send_block<L: Link>(link: &L, mut block: Bytes) -> Result<(), Assoc
     link.send_all(&mut messages).await
 }
 
-/// Ends the association: in an orderly way, for which the peer has a few seconds, or at once.
+/// Ends the association: in an orderly way, for which the peer has a few seconds, or immediately.
 pub async fn end<L: Link>(link: &L, in_order: bool) {
     if in_order && timeout(CLOSE_TIMEOUT, link.finish()).await.is_ok() {
         return;

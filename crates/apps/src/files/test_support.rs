@@ -50,7 +50,7 @@ impl Drop for TempDir {
     }
 }
 
-/// Everything below a directory: names, and contents of files.
+/// The names of all entries below a directory, with the contents of files.
 pub fn tree(root: &Path) -> Vec<(PathBuf, Option<Vec<u8>>)> {
     let mut found = Vec::new();
     let mut pending = vec![root.to_owned()];
@@ -80,7 +80,7 @@ pub struct MemoryLink {
     size: usize,
 }
 
-/// A pair of links that is cut after so many bytes.
+/// A pair of links that is cut after this many bytes.
 pub fn pair(size: usize, cut_after: Option<u64>) -> (MemoryLink, MemoryLink) {
     let (a_out, b_in) = mpsc::channel(64);
     let (b_out, a_in) = mpsc::channel(64);

@@ -23,7 +23,8 @@ use super::*;
 /// Size of a message, bytes. Small, so that many frames are split.
 const MESSAGE: usize = 700;
 
-/// Both ends of successive associations, each cut after so many bytes; after the last one, none can be opened.
+/// Both ends of successive associations, each cut after a number of bytes. After the last one, none can be
+/// opened.
 pub struct Ends {
     plan: Mutex<VecDeque<Option<u64>>>,
     out: tokio::sync::mpsc::UnboundedSender<MemoryLink>,
@@ -135,7 +136,7 @@ pub fn transfer_job(dir: &TempDir, job: Arc<Job>, plan: &[Option<u64>], rules: R
             // A sender that has given up sends nothing more.
             tokio::time::timeout(Duration::from_secs(60), receiving).await.unwrap_or(Ok(()))
         };
-        // After a last association that is cut, there is nothing to wait for.
+        // If the last association is cut, there is nothing to wait for.
         let retry = if plan.last().is_some_and(Option::is_some) { 300 } else { 5000 };
         let sending = send(&ends, &job, &here, Duration::from_millis(retry));
         tokio::pin!(receiving, sending);

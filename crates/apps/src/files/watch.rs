@@ -15,7 +15,7 @@ use super::names::Name;
 use super::peer::Peer;
 use super::wire::{Entry, Kind};
 
-/// An event that is reported to the user at once.
+/// An event that is reported to the user immediately.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum TransferEvent {
     /// An association with this peer is established.
@@ -45,7 +45,7 @@ pub struct Progress {
     pub failed: u64,
     /// Bytes that are in their place at the receiver, including those that existed before. Failed entries have none.
     pub placed: u64,
-    /// Those of them that this transfer has brought there, over all of its associations.
+    /// The part of `placed` that this transfer has delivered, over all of its associations.
     pub brought: u64,
     /// Bytes of files that were sent over associations, including those that were lost with an association.
     pub moved: u64,
@@ -145,7 +145,7 @@ impl TransferStatus {
         (link.number, paths.unwrap_or_else(|| link.last.clone()))
     }
 
-    /// Time since the first association was established, including pauses between associations. None if there was
+    /// Time since the first association was established, including pauses between associations. `None` if there was
     /// none yet.
     pub fn elapsed(&self) -> Option<Duration> {
         self.link().began.map(|began| began.elapsed())
@@ -178,7 +178,7 @@ impl TransferStatus {
         }
     }
 
-    /// Ends the current association at once, when the user cancels.
+    /// Ends the current association immediately, when the user cancels.
     pub fn abort(&self) {
         if let Some(figures) = &self.link().figures {
             figures.abort();
@@ -214,13 +214,13 @@ impl TransferStatus {
         self.brought.store(bytes, Ordering::Relaxed);
     }
 
-    /// Counts bytes in their place, and those of them that have arrived now.
+    /// Counts bytes that are in their place, and the part of them that has arrived now.
     pub(super) fn add_placed(&self, bytes: u64, brought: u64) {
         self.placed.fetch_add(bytes, Ordering::Relaxed);
         self.brought.fetch_add(brought, Ordering::Relaxed);
     }
 
-    /// An entry of this size has failed. So many of its bytes no longer count as placed and brought.
+    /// Handles an entry of this size that has failed: subtracts its bytes from those placed and brought.
     pub(super) fn lose(&self, placed: u64, brought: u64, size: u64) {
         let less = |counter: &AtomicU64, by: u64| {
             let reduced = counter.load(Ordering::Relaxed).saturating_sub(by);
@@ -235,8 +235,8 @@ impl TransferStatus {
         self.unlisted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A receiver has the list of a sender. If the last association of this sender ended early, the totals include
-    /// what it brought.
+    /// Starts a transfer with the list of a sender. If the last association of this sender ended early, the totals
+    /// include what it transferred.
     pub(super) fn begin_list(&self, peer: &Peer, entries: &[Entry]) {
         let mut unlisted = self.unlisted();
         if !unlisted.continues || unlisted.peer.tag() != peer.tag() {
@@ -260,14 +260,14 @@ impl TransferStatus {
         self.set_files_done(self.unlisted().done.len() as u64 + files);
     }
 
-    /// The association ended before the transfer did.
+    /// Keeps the complete files when the association ends before the transfer.
     pub(super) fn keep_done(&self, entries: &[&Entry]) {
         let mut unlisted = self.unlisted();
         unlisted.continues = true;
         unlisted.done.extend(entries.iter().map(|entry| (entry.name.clone(), entry.size())));
     }
 
-    /// The transfer is complete.
+    /// Ends the transfer.
     pub(super) fn end_list(&self) {
         self.unlisted().continues = false;
     }

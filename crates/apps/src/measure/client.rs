@@ -14,7 +14,8 @@ use super::{BULK, CONTROL, ECHO, RESULT_TIMEOUT};
 
 /// Interval of latency probes.
 const PROBE_INTERVAL: Duration = Duration::from_millis(100);
-/// Most round-trip times that are kept: those of a day. A server that sends more answers than probes is not trusted.
+/// Maximum number of round-trip times that are kept: those of a day. A server that sends more answers than probes is
+/// not trusted.
 const LATENCY_LIMIT: usize = 1 << 20;
 
 /// Results of a measurement.
@@ -26,7 +27,7 @@ pub struct Measurement {
     pub stats: Option<Stats>,
     /// Round-trip times of the latency probes during the bulk transfer, seconds, in the order of their answers.
     pub latencies_s: Vec<f64>,
-    /// How long bulk data of this end takes to its delivery in order; none if the server sends it.
+    /// How long bulk data of this end takes to its delivery in order. `None` if the server sends it.
     pub delivery: Option<DeliveryDelay>,
 }
 
@@ -40,7 +41,7 @@ pub struct DeliveryDelay {
 }
 
 impl DeliveryDelay {
-    /// The delays of an association that measures them. None if nothing was acknowledged.
+    /// The delays of an association that measures them. `None` if nothing was acknowledged.
     fn of(association: &Association) -> Option<Self> {
         let delays = association.delivery_delays()?;
         if delays.quantile(1.0) == 0 {
@@ -62,7 +63,7 @@ pub enum MeasureError {
     Send(SendError),
     /// The server sent no result in time.
     Overdue,
-    /// Links are measured by sealed datagrams, and the association is not encrypted.
+    /// Measuring links requires sealed datagrams, and the association is not encrypted.
     NotSealed,
 }
 
@@ -121,7 +122,7 @@ pub async fn run(
     Ok(Measurement { figures, stats, latencies_s, delivery })
 }
 
-/// Measures delays of delivery after the warm-up, which begins about now. Returns once the association has ended.
+/// Measures delivery delays after the warm-up, which starts about now. Returns once the association has ended.
 async fn begin_delays(association: &Association, plan: MeasurementPlan) {
     if plan.direction == Direction::Up {
         tokio::time::sleep(Duration::from_secs_f64(plan.warmup_s)).await;

@@ -1,7 +1,7 @@
 //! Measures throughput, and latency under load, between two ends.
 //!
 //! The receiver measures, because only it knows what arrived. The client sends its plan on one stream. Bulk data uses
-//! another stream, and small probes that are echoed at once use a third. Bulk data is unordered unless the client
+//! another stream, and small probes that are echoed immediately use a third. Bulk data is unordered unless the client
 //! requests order, because the parts of a file may arrive in any order.
 
 use std::time::Duration;
@@ -28,5 +28,5 @@ const ECHO: u16 = 2;
 /// Time beyond the planned duration that either end waits for the other.
 const RESULT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Messages queued at once: enough to keep the driver busy, few enough to stop soon.
+/// Messages queued at a time: enough to keep the driver busy, few enough to stop soon.
 const BLOCK: usize = 64;

@@ -21,10 +21,10 @@ pub enum Direction {
 pub struct MeasurementPlan {
     /// Which end sends bulk data.
     pub direction: Direction,
-    /// Whether bulk data is delivered in order, like TCP's stream of bytes. Otherwise each message is delivered as it
+    /// Whether bulk data is delivered in order, like TCP's byte stream. Otherwise each message is delivered as it
     /// arrives.
     pub in_order: bool,
-    /// Warm-up after the first byte, which all figures leave out, seconds.
+    /// Warm-up after the first byte, excluded from all figures, seconds.
     pub warmup_s: f64,
     /// Duration of the measurement after the warm-up, seconds.
     pub seconds: f64,
@@ -39,7 +39,7 @@ pub struct Figures {
     pub seconds: f64,
     /// Longest time without a byte during the measurement, seconds.
     pub gap_s: f64,
-    /// Time-weighted mean of the bytes that wait out of order, over the whole association.
+    /// Time-weighted mean of the bytes that wait out of order, over the entire association.
     pub mean_out_of_order_bytes: f64,
     /// Maximum of the bytes that wait out of order.
     pub max_out_of_order_bytes: u64,
@@ -63,7 +63,7 @@ impl MeasurementPlan {
         out.freeze()
     }
 
-    /// Decodes a plan. None if the version differs or a number is invalid.
+    /// Decodes a plan. `None` if the version differs or a number is invalid.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let (head, numbers) = bytes.split_at_checked(2)?;
         let (direction, in_order) = match head {
@@ -93,7 +93,7 @@ impl Figures {
         out.freeze()
     }
 
-    /// Decodes results. None if the version differs.
+    /// Decodes results. `None` if the version differs.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let (version, numbers) = bytes.split_first()?;
         if *version != VERSION {

@@ -8,8 +8,8 @@ use super::meter::Meter;
 use super::protocol::{Direction, MeasurementPlan};
 use super::{BLOCK, BULK, CONTROL, ECHO, RESULT_TIMEOUT};
 
-/// Serves one client until the association ends. Returns how long the measurement took, seconds; none if the client's
-/// request was invalid.
+/// Serves one client until the association ends. Returns how long the measurement took, seconds. `None` if the
+/// client's request was invalid.
 pub async fn serve(association: &Association) -> Option<f64> {
     let question =
         tokio::time::timeout(RESULT_TIMEOUT, on_request(association)).await.ok().flatten();
@@ -17,7 +17,7 @@ pub async fn serve(association: &Association) -> Option<f64> {
         return Some(links::serve(association, bytes).await);
     }
     let Some(plan) = question.and_then(|question| MeasurementPlan::decode(&question)) else {
-        // The client has another version or another protocol. Answer something that is no result.
+        // The client has another version or another protocol. The answer is not a valid result.
         let _ = association.send(CONTROL, 0, Bytes::from_static(&[0])).await;
         association.abort();
         return None;

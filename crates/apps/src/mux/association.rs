@@ -22,7 +22,7 @@ impl MessageTransport for Arc<Association> {
             return Err(TransportEnded(words.into()));
         }
         // A message longer than the receive buffer is delivered in parts. Our own messages are never that long. A
-        // part counts as a whole message, which is then invalid.
+        // part counts as a complete message, which is then invalid.
         let whole = |part: Part| matches!(part, Part::Whole);
         into.extend(received.into_iter().map(|m| TransportMessage {
             stream: m.stream,

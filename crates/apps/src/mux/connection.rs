@@ -147,8 +147,8 @@ impl Connection {
         Self { shared, tasks }
     }
 
-    /// Opens a stream to `target`. Waits while all stream numbers are in use. Bytes may be written at once;
-    /// [`Stream::opened`] returns whether the other end accepts the stream.
+    /// Opens a stream to `target`. Waits while all stream numbers are in use. Bytes may be written
+    /// immediately; [`Stream::opened`] returns whether the peer accepts the stream.
     ///
     /// # Errors
     /// [`OpenError::Ended`].
@@ -170,7 +170,7 @@ impl Connection {
         }
     }
 
-    /// Waits for the next stream that the peer opens. None if the connection has ended.
+    /// Waits for the next stream that the peer opens. `None` if the connection has ended.
     pub async fn accept(&self) -> Option<Incoming> {
         loop {
             let offered = self.shared.offered.notified();
@@ -225,7 +225,7 @@ impl Drop for Connection {
     }
 }
 
-/// Receives messages at once, whether or not their streams are read.
+/// Receives messages immediately, whether or not their streams are read.
 async fn take(carrier: Arc<impl MessageTransport>, shared: Arc<Shared>) {
     let mut arrived = Vec::new();
     let reason = loop {
@@ -244,7 +244,7 @@ async fn take(carrier: Arc<impl MessageTransport>, shared: Arc<Shared>) {
     shared.end(reason);
 }
 
-/// Sends messages one by one. Each is chosen only when the association can take it.
+/// Sends messages separately. Each is chosen only when the association can accept it.
 async fn send(carrier: Arc<impl MessageTransport>, shared: Arc<Shared>) {
     let most = carrier.message_size();
     loop {
@@ -272,7 +272,7 @@ pub struct Incoming {
 }
 
 impl Incoming {
-    /// Accepts the stream. None if the peer has cancelled it.
+    /// Accepts the stream. `None` if the peer has cancelled it.
     pub fn accept(self) -> Option<Stream> {
         self.stream.accept().then_some(self.stream)
     }

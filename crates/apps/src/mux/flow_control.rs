@@ -1,4 +1,4 @@
-//! Flow control: how far the peer may send, and the memory that this costs.
+//! Flow control: how far the peer may send, and the memory that this requires.
 
 use super::limits::{Limits, MIN_WINDOW};
 
@@ -45,7 +45,7 @@ impl WindowMemory {
 /// How far the peer may send on one stream. Positions count bytes from the start of the stream.
 #[derive(Debug)]
 pub struct Window {
-    /// Reserved memory, bytes: the most that can be unread.
+    /// Reserved memory, bytes: the maximum that can be unread.
     size: u64,
     /// The position up to which the peer may send.
     granted: u64,
@@ -58,7 +58,7 @@ pub struct Window {
 }
 
 impl Window {
-    /// A window of `size` bytes (at least [`MIN_WINDOW`]), of which the peer knows the position `granted`.
+    /// A window of `size` bytes (at least [`MIN_WINDOW`]); the peer knows the position `granted`.
     pub const fn new(size: u64, granted: u64) -> Self {
         Self { size, granted, received: 0, consumed: 0, exhausted: false, update_queued: false }
     }
@@ -68,7 +68,7 @@ impl Window {
         self.size - MIN_WINDOW
     }
 
-    /// The position up to which the peer may send, as the next CREDIT will say.
+    /// The position up to which the peer may send, as in the next CREDIT.
     pub const fn granted(&self) -> u64 {
         self.granted
     }
@@ -84,7 +84,7 @@ impl Window {
         true
     }
 
-    /// The stream is accepted: grants the whole window.
+    /// Grants the entire window when the stream is accepted.
     pub fn open(&mut self) {
         self.granted = self.granted.max(self.consumed + self.size);
         self.exhausted = false;

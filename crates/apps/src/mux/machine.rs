@@ -65,11 +65,11 @@ pub enum Read {
 /// Why a stream cannot be read or written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StreamError {
-    /// One end refused it.
+    /// One end refused the stream.
     Refused(Refusal),
-    /// It was reset, or the connection has ended.
+    /// The stream was reset, or the connection has ended.
     Reset,
-    /// The writer has already ended it.
+    /// The writer has already finished the stream.
     Finished,
 }
 
@@ -115,10 +115,11 @@ impl Mux {
         }
     }
 
-    /// Opens a stream. Bytes may be written at once.
+    /// Opens a stream. Bytes may be written immediately.
     ///
     /// # Errors
-    /// [`NoFreeStream`]. Try again after [`Event::StreamNumberFree`], unless the association [has ended](Mux::has_ended).
+    /// [`NoFreeStream`]. Try again after [`Event::StreamNumberFree`], unless the association [has
+    /// ended](Mux::has_ended).
     ///
     /// # Panics
     /// If the target has more than 512 bytes.
@@ -279,7 +280,8 @@ impl Mux {
             stream.stop_reading(then, &mut self.window_memory);
         }
         let finishes = matches!(stream.outbound, Outbound::Finishing(_));
-        // If the FIN was already sent, a RESET tells the peer that nobody reads. Otherwise the RESET follows the FIN.
+        // If the FIN was already sent, a RESET tells the peer that there is no reader. Otherwise the RESET follows
+        // the FIN.
         let must_reset = if finishes { false } else { stream.stop_writing() || unread };
         if must_reset {
             self.control.push_back((key, Control::Reset));
@@ -287,7 +289,7 @@ impl Mux {
         self.remove_if_ended(key);
     }
 
-    /// The association has ended, and with it all streams.
+    /// Ends all streams because the association has ended.
     pub fn end(&mut self) {
         self.ended = true;
         self.control.clear();

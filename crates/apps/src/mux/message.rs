@@ -1,7 +1,7 @@
-//! The protocol of the multiplexer: one SCTP message each.
+//! The protocol of the multiplexer. Each message is one SCTP message.
 //!
-//! The payload protocol identifier contains the kind, so data has no header of its own. All messages about a stream
-//! are sent on that stream, and so in order.
+//! The payload protocol identifier contains the kind, so data needs no header. All messages about a stream are sent
+//! on that stream, and therefore in order.
 
 use std::fmt;
 
@@ -38,7 +38,7 @@ pub struct Refusal {
 impl Refusal {
     /// There is no memory for another stream.
     pub const BUSY: u8 = 0;
-    /// The opener has cancelled it, or nobody accepted it.
+    /// The opener has cancelled the stream, or no application accepted it.
     pub const CANCELLED: u8 = 1;
 
     /// Creates a refusal.
@@ -78,7 +78,7 @@ pub enum Message {
     Credit(u64),
     /// No bytes follow.
     Fin,
-    /// The sender of this message neither sends nor reads any more. May follow a FIN.
+    /// The sender of this message no longer sends or reads. May follow a FIN.
     Reset,
 }
 

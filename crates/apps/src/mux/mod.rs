@@ -1,14 +1,14 @@
 //! Byte streams over the streams of an association.
 //!
-//! Each byte stream uses an SCTP stream of its own, with the same number in both directions, so that a loss on one
+//! Each byte stream uses a separate SCTP stream, with the same number in both directions, so that a loss on one
 //! stream never delays another. The multiplexer ([`Mux`]) uses no clock and no socket. A [`Connection`] runs it over
 //! an association and provides streams with the usual read and write interfaces.
 //!
 //! How byte streams are isolated from each other:
-//! - every received message is read from the association at once; a slow reader of one byte stream
-//!   stops the peer by *flow control* of that stream, never by the association's shared receive buffer;
+//! - every received message is read from the association immediately; a slow reader of one byte stream stops the
+//!   peer by *flow control* of that stream, never by the association's shared receive buffer;
 //! - the sender passes one packet's worth at a time to the association, from each stream in turn;
-//! - a number is reused only after both ends have said on that stream that they have finished.
+//! - a number is reused only after both ends have signalled on that stream that they have finished.
 
 mod association;
 mod buffer;

@@ -77,8 +77,8 @@ impl Mux {
         Ok(())
     }
 
-    /// The number remains in use until the refusal was sent. So a peer that opens many streams without reading cannot
-    /// fill the memory with answers.
+    /// The number remains in use until the refusal was sent. A peer that opens many streams without reading therefore
+    /// cannot fill the memory with answers.
     fn refuse_at_once(&mut self, id: u16) {
         let busy = Refusal::new(Refusal::BUSY, "too many connections");
         let key = self.insert(StreamState {
@@ -150,7 +150,7 @@ impl Mux {
         true
     }
 
-    /// The peer neither sends nor reads any more.
+    /// Handles a RESET: the peer no longer sends or reads.
     fn on_reset(&mut self, key: StreamKey) -> bool {
         let Some(stream) = self.streams.get_mut(&key) else { return true };
         if matches!(stream.open_state, OpenState::Offered(_)) {

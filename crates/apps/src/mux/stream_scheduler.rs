@@ -11,7 +11,7 @@ use super::machine::StreamKey;
 /// Place of a stream in the scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum SchedulerList {
-    /// It has nothing to send.
+    /// The stream has nothing to send.
     #[default]
     Idle,
     /// Among the streams that go first.

@@ -31,7 +31,7 @@ pub enum Outbound {
     Finishing(SendQueue),
     /// No more bytes follow; a RESET or REFUSED is queued to say so.
     Closing,
-    /// The peer was told that no bytes follow.
+    /// The peer knows that no bytes follow.
     Ended,
 }
 
@@ -79,13 +79,13 @@ pub struct StreamState {
 }
 
 impl StreamState {
-    /// Whether both ends have said on this stream that they have finished.
+    /// Whether both ends have signalled on this stream that they have finished.
     pub const fn has_ended(&self) -> bool {
         matches!(self.outbound, Outbound::Ended)
             && matches!(self.inbound, Inbound::Finished { .. } | Inbound::Ended)
     }
 
-    /// Whether it has bytes, or an end, that may be sent.
+    /// Whether the stream has bytes or an end that may be sent.
     pub fn has_data_to_send(&self) -> bool {
         match &self.outbound {
             Outbound::Open(sending) => sending.ready() > 0,
@@ -103,8 +103,8 @@ impl StreamState {
         }
     }
 
-    /// The peer has ended the stream; received bytes are kept for the reader. Returns false if the peer had ended it
-    /// before.
+    /// Handles the peer's end of the stream; received bytes are kept for the reader. Returns false if the peer had
+    /// ended it before.
     pub fn finish_reading(&mut self, window_memory: &mut WindowMemory) -> bool {
         match std::mem::replace(&mut self.inbound, Inbound::Ended) {
             Inbound::Open { buffer, window } => {
@@ -121,7 +121,7 @@ impl StreamState {
         }
     }
 
-    /// Stops sending, including queued bytes. Returns true if the peer must still be told.
+    /// Stops sending, including queued bytes. Returns true if the peer must still be notified.
     pub fn stop_writing(&mut self) -> bool {
         let open = matches!(self.outbound, Outbound::Open(_) | Outbound::Finishing(_));
         if open {

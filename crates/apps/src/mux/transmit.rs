@@ -68,7 +68,7 @@ impl Mux {
                 Message::Opened { credit }
             }
             Control::Credit => {
-                // After the peer's end it needs no credit.
+                // After the peer's end, no credit is needed.
                 let Inbound::Open { window, .. } = &mut stream.inbound else { return None };
                 Message::Credit(window.take_update())
             }
@@ -96,7 +96,8 @@ impl Mux {
             && matches!(stream.outbound, Outbound::Ended)
             && matches!(stream.inbound, Inbound::Discarding)
         {
-            // The stream was released before its end was sent: nobody reads what the peer may still send.
+            // The stream was released before its end was sent: there is no reader for what the peer may
+            // still send.
             self.control.push_back((key, Control::Reset));
         }
         self.remove_if_ended(key);

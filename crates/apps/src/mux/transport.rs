@@ -46,7 +46,7 @@ pub trait MessageTransport: Send + Sync + 'static {
     /// Size of the largest message that fits into one packet, bytes.
     fn message_size(&self) -> usize;
 
-    /// Ends the association at once, for both ends.
+    /// Ends the association immediately, for both ends.
     fn abort(&self);
 }
 

@@ -1,5 +1,5 @@
-//! The events of a running command. The log, notes at a terminal, `status`, metrics, the live page and the JSON stream
-//! all use this one vocabulary.
+//! The events of a running command. The log, notes at a terminal, `status`, metrics, the live page and the JSON
+//! stream all use these events.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -39,7 +39,7 @@ pub enum Event {
     Problem(String),
     /// The list of peers was reloaded.
     PeersChanged(String),
-    /// Options were read again and apply from now on.
+    /// Options were reloaded and apply from now on.
     OptionsChanged(String),
     /// An association is established.
     AssociationOpened,
@@ -57,16 +57,16 @@ pub enum Event {
     PeerRestarted,
     /// A link carries data from now on.
     LinkUp {
-        /// Interface, else local address.
+        /// Interface, or local address if there is none.
         link: String,
         /// The peer's address.
         remote: Option<SocketAddr>,
-        /// Whether the peer opened the association. Its address then tells its links apart.
+        /// Whether the peer opened the association. Its address then distinguishes its links.
         from_peer: bool,
     },
     /// A link carries no new data until it answers again.
     LinkDown {
-        /// Interface, else local address.
+        /// Interface, or local address if there is none.
         link: String,
         /// The peer's address.
         remote: Option<SocketAddr>,
@@ -96,7 +96,7 @@ pub enum Event {
         /// Why.
         reason: PeerText,
     },
-    /// A file transfer has ended before everything had arrived. The sender may resume it.
+    /// A file transfer has ended before everything arrived. The sender may resume it.
     TransferInterrupted {
         /// Why.
         reason: PeerText,
@@ -139,12 +139,12 @@ pub enum Event {
         /// Its addresses.
         addresses: String,
     },
-    /// What an earlier run of the tunnel had left changed on the machine is undone.
+    /// Changes to the machine that an earlier run of the tunnel had left were undone.
     TunnelUndone {
         /// Number of changes.
         changes: usize,
     },
-    /// A hub does not carry a family of addresses that should lead into the tunnel.
+    /// A hub does not carry an address family that should lead into the tunnel.
     NotInTunnel {
         /// Its name.
         family: &'static str,
@@ -155,10 +155,10 @@ pub enum Event {
     NameServers {
         /// Their addresses.
         servers: String,
-        /// What they were set by.
+        /// The program that set them.
         manager: String,
     },
-    /// A hub owes an answer, and has sent nothing for too long.
+    /// A hub should have answered, and has sent nothing for too long.
     HubSilent,
     /// A hub that was silent has sent something.
     HubAnswers,
@@ -248,12 +248,13 @@ impl Event {
         }
     }
 
-    /// Whether it tells what a peer does with its connection, which only the log at its lowest level contains.
+    /// Whether it shows what a peer does with its connection. Only the log at its lowest level contains such
+    /// events.
     pub const fn is_private(&self) -> bool {
         matches!(self, Self::TargetConnected { .. })
     }
 
-    /// Whether only the latest of several such events in a row matters: a folder has many files.
+    /// Whether only the latest of several consecutive events of this kind matters: a folder has many files.
     pub const fn is_frequent(&self) -> bool {
         matches!(self, Self::FileStarted { .. } | Self::FileFinished { .. })
     }
@@ -266,7 +267,7 @@ impl Event {
         }
     }
 
-    /// What it concerns besides the peer: addresses, a file, a target, a link.
+    /// The object that it concerns in addition to the peer: addresses, a file, a target, a link.
     pub fn object(&self) -> Option<String> {
         Some(match self {
             Self::Listening { addresses: text, .. }
@@ -315,7 +316,7 @@ impl Event {
         })
     }
 
-    /// The event of the transport as events of this vocabulary.
+    /// Converts an event of the transport.
     pub fn of_transport(event: &TransportEvent) -> Self {
         let from_peer = event.about.opened_by_peer;
         match &event.kind {
@@ -366,8 +367,8 @@ impl fmt::Display for Event {
     }
 }
 
-/// A link with the address that the peer sends from, if that is given: `eth0 from 198.51.100.1`. All links of a peer may end at
-/// one interface.
+/// A link with the peer's source address, if given: `eth0 from 198.51.100.1`. All links of a peer may end at one
+/// interface.
 pub(super) fn link_from(link: &str, remote: Option<SocketAddr>) -> String {
     let from = remote.map(|remote| remote.ip().to_canonical());
     from.map_or_else(|| link.to_owned(), |from| format!("{link} from {from}"))
@@ -380,7 +381,7 @@ pub struct PeerIdentity {
     pub name: Option<String>,
     /// The public key that the peer has proved to own.
     pub key: Option<PublicKey>,
-    /// The address from which it connected, or to which this end did.
+    /// The address from which it connected, or to which this end connected.
     pub address: Option<SocketAddr>,
 }
 
@@ -391,7 +392,7 @@ impl PeerIdentity {
         Self { name: key.as_ref().and_then(name), key, address: about.address }
     }
 
-    /// A short label: the name, else the beginning of the key, else the address without its port.
+    /// A short label: the name, or the beginning of the key, or the address without its port.
     pub fn label(&self) -> String {
         let key = || self.key.as_ref().map(short_key);
         let address = || self.address.map(|address| address.ip().to_string());

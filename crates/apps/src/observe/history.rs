@@ -1,4 +1,4 @@
-//! The last hour, one sample a second, for the live page.
+//! The last hour, one sample per second, for the live page.
 
 use std::collections::VecDeque;
 
@@ -6,9 +6,9 @@ use serde::Serialize;
 
 use super::status::{LinkStatus, Status};
 
-/// Samples that are kept: an hour.
+/// Number of samples that are kept: an hour.
 const SAMPLES: usize = 3600;
-/// Most links per sample; those with the largest shares.
+/// Maximum number of links per sample; those with the largest shares.
 const LINKS_LIMIT: usize = 16;
 
 /// The figures of one link.

@@ -1,8 +1,8 @@
 //! The metrics and the live page over HTTP/1.1.
 //!
-//! A request is small and has no body that anyone reads. The number of connections, the size of a head and the time
-//! to send one are bounded, so that clients cannot occupy the command. A connection stays only once a request on it
-//! was permitted to read the live page.
+//! A request is small, and its body is ignored. The number of connections, the size of a head and the time to send
+//! one are bounded, so that clients cannot exhaust the command. A connection stays only once a request on it was
+//! permitted to read the live page.
 
 use std::convert::Infallible;
 use std::io;
@@ -31,18 +31,18 @@ use super::metrics;
 use super::monitor::{BindError, Published, WebSettings, lock};
 use crate::pending::{Pending, PendingClient};
 
-/// Connections at a time that may read the live page.
+/// Maximum number of simultaneous connections that may read the live page.
 const CONNECTIONS: usize = 32;
-/// Other connections to the live page, and connections to the metrics, at a time. A further one closes the oldest one of
-/// the source with the most connections.
+/// Maximum number of other simultaneous connections to the live page, and of connections to the metrics. A further
+/// one closes the oldest one of the source with the most connections.
 const PENDING_LIMIT: usize = 32;
 /// How long such a connection may stay.
 const PENDING_TIMEOUT: Duration = Duration::from_secs(5);
-/// Most time until a request's head is complete; also ends idle connections.
+/// Timeout for a complete request head; also ends idle connections.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
-/// Most bytes of a head.
+/// Maximum number of bytes of a head.
 const HEAD_LIMIT: usize = 16 << 10;
-/// Most headers of a request.
+/// Maximum number of headers of a request.
 const HEADERS_LIMIT: usize = 64;
 /// Pause after the system refused to accept a connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -60,7 +60,7 @@ type Body = Either<Full<Bytes>, Channel<Bytes>>;
 /// Writes the metrics in a format that the client accepts, which is the argument. Returns them with their media type.
 pub type EncodeMetrics = Box<dyn Fn(&str) -> (String, &'static str) + Send + Sync>;
 
-/// What is served.
+/// The pages that are served.
 pub enum Pages {
     /// Metrics only.
     Metrics(EncodeMetrics),
@@ -71,7 +71,7 @@ pub enum Pages {
 }
 
 impl Pages {
-    /// Has the figures updated that are about to be read.
+    /// Updates the figures before they are read.
     async fn refresh(&self) {
         if let Self::Figures(published) = self {
             drop(published.subscribe().await);
@@ -185,8 +185,8 @@ fn presents(token: &str, query: Option<&str>) -> bool {
     given.is_some_and(|given| given.as_bytes().ct_eq(token.as_bytes()).into())
 }
 
-/// Whether the request names this machine. The page of another site could otherwise read the answer in a browser here,
-/// by a name of that site which resolves to this machine (DNS rebinding). It cannot choose these names:
+/// Whether the request names this machine. Otherwise the page of another site could read the answer in a browser
+/// here, by a name of that site that resolves to this machine (DNS rebinding). Such a page cannot choose these names:
 ///
 /// * `localhost` and loopback addresses,
 /// * the address that the server is bound to; any address if it is bound to all,
@@ -228,7 +228,7 @@ fn respond(status: StatusCode, kind: &'static str, body: Body) -> Response<Body>
         .expect("valid headers")
 }
 
-/// A server of metrics alone, for commands without associations.
+/// A server of only metrics, for commands without associations.
 #[derive(Debug)]
 pub struct MetricsServer {
     listener: std::net::TcpListener,
@@ -252,7 +252,7 @@ impl MetricsServer {
         self.listener.local_addr().ok()
     }
 
-    /// Serves in a thread of its own until the process ends.
+    /// Serves in a separate thread until the process ends.
     ///
     /// # Errors
     /// The system refuses a thread or an event queue.
@@ -281,7 +281,7 @@ impl Admission {
         Self { places, place: Mutex::default(), admitted: Notify::new() }
     }
 
-    /// Lets the connection stay, if there is a place. Returns whether it may.
+    /// Keeps the connection if there is a place. Returns whether there is.
     fn admit(&self) -> bool {
         let mut place = lock(&self.place);
         if place.is_none() {

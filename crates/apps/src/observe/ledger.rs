@@ -1,7 +1,7 @@
 //! Folds snapshots of endpoints into totals and rates.
 //!
-//! Counters of an association begin at zero and vanish with it. The totals of a peer and link only grow: each fold adds
-//! what a path's counters have grown by since the fold before.
+//! Counters of an association start at zero and vanish with it. The totals of a peer and link only grow: each fold
+//! adds the growth of a path's counters since the previous fold.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::RangeBounds;
@@ -13,11 +13,11 @@ use ropewalk_runtime::endpoint::{
     PathStatus,
 };
 
-/// Most pairs of peer and link with totals of their own. Further peers share one label.
+/// Maximum number of pairs of peer and link with separate totals. Further peers share one label.
 const SERIES_LIMIT: usize = 256;
 /// The label that further peers share.
 const OTHER_PEERS: &str = "other peers";
-/// Samples per path that rates and losses are computed from: one a second.
+/// Number of samples per path for rates and losses: one per second.
 const SAMPLES: usize = 11;
 
 /// Identifies a path: endpoint, association, index.
@@ -34,13 +34,13 @@ pub struct LinkTotals {
     pub data_sent_bytes: u64,
     /// User data that has arrived, bytes.
     pub data_received_bytes: u64,
-    /// Chunks that were sent again.
+    /// Retransmitted chunks.
     pub retransmitted: u64,
     /// Transmissions that were counted as lost.
     pub lost: u64,
     /// Expiries of the retransmission timer.
     pub timeouts: u64,
-    /// Round trips: the latest of each path at each sample.
+    /// Round-trip times: the latest of each path at each sample.
     pub rtt: DelayCounts,
 }
 
@@ -49,11 +49,11 @@ pub struct LinkTotals {
 pub struct PeerTotals {
     /// Associations that were established.
     pub established: u64,
-    /// Time in which the receive window alone blocked sending, seconds.
+    /// Time in which only the receive window blocked sending, seconds.
     pub blocked_s: f64,
     /// Delays from the arrival of a chunk until the application could read it.
     pub blocking: DelayCounts,
-    /// Chunks that arrived again.
+    /// Duplicate chunks.
     pub duplicates: u64,
 }
 
@@ -99,7 +99,7 @@ pub struct Track {
     samples: VecDeque<Sample>,
 }
 
-/// What a path carried between two samples.
+/// Traffic of a path between two samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Growth {
     /// Length of the interval.
@@ -108,25 +108,25 @@ pub struct Growth {
     pub data_sent_bytes: u64,
     /// User data that has arrived, bytes.
     pub data_received_bytes: u64,
-    /// Chunks that were sent again.
+    /// Retransmitted chunks.
     pub retransmitted: u64,
 }
 
 impl Track {
-    /// Samples the path, if there are newer figures than at the last sample. `was_idle`: nothing was carried until a second
-    /// before at most.
+    /// Samples the path, if its figures are newer than the last sample. `was_idle` means that there was no traffic
+    /// until at most a second before.
     fn sample(&mut self, totals: &mut LinkTotals, was_idle: bool) {
         let Some(last) = self.samples.back_mut() else { return };
         if last.at >= self.at {
             return;
         }
         if was_idle || last.at == Time::ZERO {
-            // Nothing is known about the time before the first snapshot, which took the previous second.
+            // The time before the first snapshot is unknown; it counts as the previous second.
             let second_ago = self.at.as_nanos().saturating_sub(1_000_000_000);
             last.at = last.at.max(Time::from_nanos(second_ago));
         }
         let last = *last;
-        // An idle path has no new round trip.
+        // An idle path has no new round-trip time sample.
         let has_news = self.stats.traffic.received_packets > last.received_packets;
         if let Some(rtt_s) = self.stats.last_rtt_s.filter(|_| has_news) {
             totals.rtt.add(Duration::from_secs_f64(rtt_s));
@@ -137,7 +137,7 @@ impl Track {
         }
     }
 
-    /// What the path carried between the last two samples.
+    /// Traffic of the path between the last two samples.
     pub fn growth(&self) -> Growth {
         let mut latest = self.samples.iter().rev();
         let (Some(now), Some(before)) = (latest.next(), latest.next()) else {
@@ -160,7 +160,7 @@ impl Track {
         (rate(growth.data_sent_bytes), rate(growth.data_received_bytes))
     }
 
-    /// Share of lost transmissions in the last ten seconds. None if nothing was sent.
+    /// Share of lost transmissions in the last ten seconds. `None` if nothing was sent.
     pub fn loss(&self) -> Option<f64> {
         let (first, last) = (self.samples.front()?, self.samples.back()?);
         let sent = last.sent_chunks - first.sent_chunks;
@@ -232,8 +232,8 @@ impl Ledger {
             .retain(|(endpoint, association, _), _| present.contains(&(*endpoint, *association)));
     }
 
-    /// Samples the paths, which determines their rates and losses. Called once a second, however often snapshots are
-    /// folded. `was_idle`: nothing was carried until a second before at most, and there were no samples since.
+    /// Samples the paths, which determines their rates and losses. Called once per second, independently of folds.
+    /// `was_idle` means that there was no traffic until at most a second before, and no sample since.
     pub fn sample(&mut self, was_idle: bool) {
         self.sample_paths(.., was_idle);
     }
@@ -245,7 +245,7 @@ impl Ledger {
         }
     }
 
-    /// A number that is another one whenever data has passed since, or associations have come or gone.
+    /// A number that changes whenever data has passed, or associations were opened or closed.
     pub fn activity(&self) -> u64 {
         let links = self.links.values().map(|link| {
             link.data_sent_bytes + link.data_received_bytes + link.retransmitted + link.lost
@@ -276,7 +276,7 @@ impl Ledger {
         self.peers.entry(label).or_default().established += 1;
     }
 
-    /// The label if it has totals or may have some, else the label that further peers share.
+    /// The label if it has totals or there is room for them, otherwise the label that further peers share.
     fn bounded(&self, label: String) -> String {
         if self.peers.contains_key(&label) || self.peers.len() < SERIES_LIMIT {
             return label;

@@ -25,13 +25,13 @@ pub struct LinkFigures {
     pub duplicated: u64,
     /// Bytes that wait in the queue now.
     pub queue_bytes: u64,
-    /// Bytes that the link could have sent. None if its rate is unlimited or not known.
+    /// Bytes that the link could have sent. `None` if its rate is unlimited or unknown.
     pub capacity_bytes: Option<u64>,
     /// Rate of the link now, bit/s.
     pub rate_bps: Option<f64>,
 }
 
-/// What the metrics of an emulation are made of.
+/// The figures for the metrics of an emulation.
 #[derive(Clone, Debug, Default)]
 pub struct EmulationFigures {
     /// Each direction of each path.
@@ -43,7 +43,7 @@ pub struct EmulationFigures {
 }
 
 impl EmulationFigures {
-    /// The metrics with their media type. `accept`: the media types that the client accepts.
+    /// The metrics with their media type. `accept` lists the media types that the client accepts.
     pub fn encode(self, accept: &str) -> (String, &'static str) {
         encode_collector(Box::new(self), accept)
     }

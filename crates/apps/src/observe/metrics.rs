@@ -15,7 +15,7 @@ use super::event::Event;
 use super::ledger::{Ledger, LinkTotals, PeerTotals, Track};
 use super::status::{LinkCap, Transfer, TunnelFigures, use_word};
 
-/// What metrics are made of.
+/// The figures for the metrics.
 #[derive(Debug, Default)]
 pub struct Figures {
     /// Totals and the current state.
@@ -35,12 +35,12 @@ pub const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; char
 /// Media type of the older format.
 pub const PLAIN: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// The metrics of the command, with their media type. `accept`: the media types that the client accepts.
+/// The metrics of the command, with their media type. `accept` lists the media types that the client accepts.
 pub fn encode(figures: &Arc<Mutex<Figures>>, accept: &str) -> (String, &'static str) {
     encode_collector(Box::new(Shared(figures.clone())), accept)
 }
 
-/// What a collector collects, in a format that the client accepts, with its media type.
+/// Encodes a collector's metrics in a format that the client accepts, with its media type.
 pub(super) fn encode_collector(
     collector: Box<dyn Collector>,
     accept: &str,

@@ -1,6 +1,6 @@
 //! Observation of a running command: metrics, status, a live page, and the events of its log.
 //!
-//! One thread of its own does all of it, so that the thread that carries packets never waits for an observer:
+//! A separate thread does all of it, so that the thread that carries packets never waits for an observer:
 //!
 //! ```text
 //!   endpoints --snapshots--> Ledger --+--> status socket (JSON lines)

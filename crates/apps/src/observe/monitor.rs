@@ -29,11 +29,12 @@ use super::status::{EventStatus, SCHEMA, Status, Transfer, TunnelFigures};
 const SNAPSHOT_INTERVAL: ropewalk_base::Duration = ropewalk_base::Duration::from_millis(250);
 /// Interval at which snapshots are folded.
 const TICK: Duration = Duration::from_secs(1);
-/// Events that wait for the thread. Further ones are dropped and counted.
+/// Maximum number of events that wait for the thread. Further ones are dropped and counted.
 const EVENTS_LIMIT: usize = 4096;
-/// Events that the status contains.
+/// Number of events in the status.
 const SHOWN_EVENTS: usize = 100;
-/// How long a reader waits for new figures of idle endpoints. Their tasks answer at once, unless the machine is busy.
+/// How long a reader waits for new figures of idle endpoints. Their tasks answer immediately, unless the machine is
+/// busy.
 const FRESH_TIMEOUT: Duration = Duration::from_millis(100);
 /// How long the thread waits for its clients at the end.
 const END_TIMEOUT: Duration = Duration::from_millis(200);
@@ -60,7 +61,7 @@ pub struct Settings {
 pub struct WebSettings {
     /// Where it is served.
     pub address: SocketAddr,
-    /// What a browser must present, if anything.
+    /// The token that a browser must present, if any.
     pub token: Option<String>,
     /// The page.
     pub html: String,
@@ -83,26 +84,26 @@ impl fmt::Display for BindError {
 
 impl std::error::Error for BindError {}
 
-/// Uses what the thread observes, in that thread.
+/// Uses the observations, in the thread.
 pub trait Sink: Send {
-    /// Something happened.
+    /// Handles an event.
     fn event(&mut self, record: &EventRecord);
-    /// A second has passed. Seconds are left out in which nothing happens and nobody reads, unless [`Self::uses_time`].
+    /// Called once per second. Seconds without events and readers are skipped, unless [`Self::uses_time`].
     fn tick(&mut self, status: &Status, ledger: &Ledger);
     /// Whether ticks and intervals matter while nothing happens. They wake the process.
     fn uses_time(&self) -> bool {
         false
     }
-    /// The interval of [`Settings::interval`] has passed, if [`Self::uses_time`], or the command ends.
+    /// Called after each [`Settings::interval`], if [`Self::uses_time`], and when the command ends.
     fn interval(&mut self, _: &Status, _: &Ledger) {}
-    /// The command ends. The last tick and the last interval were just before.
+    /// Called when the command ends, directly after the last tick and the last interval.
     fn end(&mut self, status: &Status, ledger: &Ledger);
 }
 
 /// Finds the operator's name of a key.
 pub type NameOf = Box<dyn Fn(&PublicKey) -> Option<String> + Send>;
 
-/// What the thread asks the application for.
+/// Callbacks by which the thread queries the application.
 pub struct Sources {
     /// The operator's name of a key.
     pub name: NameOf,
@@ -140,14 +141,14 @@ impl Reporter {
     fn push(&self, message: Message) {
         let is_detail = matches!(&message, Message::Application(_, event) if event.severity() == Severity::Debug);
         let full = self.events.try_send((unix_time().as_secs_f64(), message)).is_err();
-        // A folder of many small files causes more events than anyone reads.
+        // A folder of many small files causes more events than users read.
         if full && !is_detail {
             self.dropped.fetch_add(1, Ordering::Relaxed);
         }
     }
 }
 
-/// Everything is bound, and the thread has not started. A server that restricts its rights does so between the two.
+/// The state before the thread starts: everything is bound. A server restricts its privileges at this point.
 #[derive(Debug)]
 pub struct Observation {
     settings: Settings,
@@ -164,13 +165,13 @@ impl Observation {
     /// Binds all addresses.
     ///
     /// # Errors
-    /// [`BindError`]. A status socket that cannot be bound is no error: it is left out.
+    /// [`BindError`]. A status socket that cannot be bound is left out without an error.
     pub fn bind(settings: Settings) -> Result<Self, BindError> {
         let (sender, events) = mpsc::channel(EVENTS_LIMIT);
         let reporter = Reporter { events: sender, dropped: Arc::default() };
         let transport = reporter.clone();
         let listener = move |event| transport.push(Message::Transport(event));
-        // An interval ends with figures that are at most half of it old.
+        // An interval ends with figures that are at most half an interval old.
         let half = settings.interval.as_nanos() as u64 / 2;
         let fresh = SNAPSHOT_INTERVAL.min(ropewalk_base::Duration::from_nanos(half));
         let observer = Observer::new(fresh, listener);
@@ -251,7 +252,7 @@ impl Drop for Monitor {
     }
 }
 
-/// What the servers of the thread share.
+/// The state shared by the servers of the thread.
 #[derive(Debug)]
 pub(super) struct Published {
     /// The status, one line of JSON.
@@ -281,8 +282,8 @@ impl Published {
         }
     }
 
-    /// Subscribes to the status, whose first value is a second old at most. It is updated every second while there are
-    /// subscribers.
+    /// Subscribes to the status, whose first value is at most a second old. It is updated every second while there
+    /// are subscribers.
     pub async fn subscribe(&self) -> watch::Receiver<Arc<str>> {
         let mut status = self.status.subscribe();
         if self.is_paused.load(Ordering::Relaxed) {
@@ -350,7 +351,7 @@ async fn observe(
     state.end();
 }
 
-/// Starts the servers. A listener that the event queue does not take is left out.
+/// Starts the servers. A listener that the event queue does not accept is left out.
 fn serve(observation: &mut Observation, published: &Arc<Published>) {
     let adopt = |listener: TcpListener| tokio::net::TcpListener::from_std(listener).ok();
     if let Some(listener) = observation.metrics.take().and_then(adopt) {
@@ -375,10 +376,10 @@ struct State {
     events: VecDeque<EventStatus>,
     /// Number of events.
     recorded: u64,
-    /// What had happened at the last tick.
+    /// The activity at the last tick.
     activity: Option<(u64, u64, Option<Transfer>)>,
     never_pauses: bool,
-    /// The latest event is one of those of which only the latest matters.
+    /// The latest event is of a kind for which only the latest event matters.
     frequent_last: bool,
     published: Arc<Published>,
     sources: Sources,
@@ -452,7 +453,7 @@ impl State {
         self.sink.event(&record);
     }
 
-    /// Updates everything that can be read. `was_paused`: there was no tick until something happened.
+    /// Updates everything that can be read. `was_paused` means that there was no tick until an event occurred.
     fn tick(&mut self, was_paused: bool) {
         let dropped = self.dropped.swap(0, Ordering::Relaxed);
         if dropped > 0 {
@@ -478,7 +479,7 @@ impl State {
         self.activity = activity;
         self.published.is_paused.store(is_idle, Ordering::Relaxed);
         if !is_idle {
-            // The last figures before a pause have to show that nothing is carried any more.
+            // The last figures before a pause must show that no more traffic passes.
             self.observer.request();
         }
     }

@@ -1,6 +1,7 @@
-//! The status of a command on a Unix socket: one JSON document per line, the first at once and then one a second.
+//! The status of a command on a Unix socket: one JSON document per line, the first immediately and then one per
+//! second.
 //!
-//! The socket is in the runtime directory of the user, with mode 0600: nobody else can read it.
+//! The socket is in the runtime directory of the user, with mode 0600: no other user can read it.
 
 use std::fs::{self, DirBuilder, Permissions};
 use std::io::{self, BufRead, BufReader, ErrorKind, Read};
@@ -18,7 +19,7 @@ use tokio::sync::Semaphore;
 use super::monitor::Published;
 use super::status::Status;
 
-/// Most readers at a time; further ones are closed.
+/// Maximum number of readers at a time; further ones are closed.
 const READERS: usize = 16;
 /// Longest line that a reader accepts, bytes.
 const LINE_LIMIT: u64 = 16 << 20;
@@ -49,7 +50,7 @@ impl StatusSocket {
     /// Binds a socket for this process in the directory, which is created if necessary.
     ///
     /// # Errors
-    /// Those of the system; also those of [`check_directory`].
+    /// System errors, and the errors of [`check_directory`].
     pub fn bind(directory: &Path, command: &str) -> io::Result<Self> {
         DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
         check_directory(directory)?;
@@ -57,7 +58,7 @@ impl StatusSocket {
         let path = directory.join(name);
         // Removes the sockets of commands that have ended: confined ones cannot do it themselves.
         drop(running(&[directory.to_owned()]));
-        // Under its name only when it listens, or another command would take it for one that has ended.
+        // Renamed only when it listens; otherwise another command would consider it abandoned.
         let new = SocketFile(path.with_extension("new"));
         let _ = fs::remove_file(&new.0);
         let listener = UnixListener::bind(&new.0)?;
@@ -96,8 +97,8 @@ impl StatusSocket {
 }
 
 /// The directory in which a command of this user creates its socket: `$ROPEWALK_RUNTIME_DIR`, systemd's
-/// `$RUNTIME_DIRECTORY`, `$XDG_RUNTIME_DIR/ropewalk`, `/run/ropewalk` for root, else one for the user in the directory
-/// for temporary files.
+/// `$RUNTIME_DIRECTORY`, `$XDG_RUNTIME_DIR/ropewalk`, `/run/ropewalk` for root, or else one for the user in the
+/// directory for temporary files.
 pub fn own_directory() -> Option<PathBuf> {
     let of = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     if let Some(directory) = of("ROPEWALK_RUNTIME_DIR").or_else(|| of("RUNTIME_DIRECTORY")) {
@@ -113,7 +114,7 @@ pub fn own_directory() -> Option<PathBuf> {
     Some(std::env::temp_dir().join(format!("ropewalk-{}", user.as_raw())))
 }
 
-/// The directories in which sockets are looked for: the own one, and that of services.
+/// The directories in which sockets are searched: the user's own, and that of services.
 pub fn directories() -> Vec<PathBuf> {
     let mut directories: Vec<PathBuf> = own_directory().into_iter().collect();
     if std::env::var_os("ROPEWALK_RUNTIME_DIR").is_none() {
@@ -122,7 +123,7 @@ pub fn directories() -> Vec<PathBuf> {
     directories
 }
 
-/// Checks that only this user and root can change what is in the directory.
+/// Checks that only this user and root can change the contents of the directory.
 ///
 /// # Errors
 /// `NotFound` if there is no directory; `PermissionDenied` with the reason if others can change it.
@@ -147,10 +148,10 @@ pub struct Running {
 }
 
 impl Running {
-    /// Waits for the next status. Its texts are escaped as those of peers are: the command may run as another user.
+    /// Waits for the next status. Its texts are escaped like those of peers: the command may run as another user.
     ///
     /// # Errors
-    /// The command has ended, or sent something else.
+    /// The command has ended, or sent invalid data.
     pub fn read(&mut self) -> io::Result<Status> {
         let mut line = String::new();
         if self.lines.by_ref().take(LINE_LIMIT).read_line(&mut line)? == 0 {
@@ -174,9 +175,9 @@ fn escape(value: &mut Value) {
     }
 }
 
-/// Connects to all commands with sockets in these directories and in the directories below them, which belong to
-/// services of other users. Ignores directories that fail [`check_directory`]. Removes the sockets of commands that have
-/// ended from those that pass.
+/// Connects to all commands with sockets in these directories and in their subdirectories, which belong to services
+/// of other users. Ignores directories that fail [`check_directory`]. Removes the sockets of commands that have ended
+/// from those that pass.
 pub fn running(directories: &[PathBuf]) -> Vec<Running> {
     let entries = |directory: &Path| {
         let entries = fs::read_dir(directory).into_iter().flatten().flatten();
@@ -199,7 +200,7 @@ pub fn running(directories: &[PathBuf]) -> Vec<Running> {
     found.into_iter().filter_map(|(path, is_own)| connect(path, is_own)).collect()
 }
 
-/// `is_own`: whether the socket of a command that has ended is removed.
+/// Connects to a command. `is_own` is whether the socket of a command that has ended is removed.
 fn connect(path: PathBuf, is_own: bool) -> Option<Running> {
     match UnixStream::connect(&path) {
         Ok(socket) => {

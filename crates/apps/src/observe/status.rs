@@ -217,7 +217,7 @@ impl EventStatus {
     }
 }
 
-/// The state of a path in one word.
+/// The state of a path as a word.
 pub const fn state_word(status: PathStatus) -> &'static str {
     match status {
         PathStatus::Unconfirmed => "unconfirmed",
@@ -227,7 +227,7 @@ pub const fn state_word(status: PathStatus) -> &'static str {
     }
 }
 
-/// When a path carries data, in one word.
+/// When a path carries data, as a word.
 pub fn use_word(usage: PathUse) -> &'static str {
     LinkUse::NAMED[usage as usize].0
 }

@@ -6,7 +6,7 @@ use std::str::FromStr;
 /// The characters of a code: digits and capital letters without those that look like others (0, 1, I, L, O). Their
 /// number is prime, which the check character needs.
 const ALPHABET: &[u8; 31] = b"23456789ABCDEFGHJKMNPQRSTUVWXYZ";
-/// Random characters, 34 bits. A wrong code ends the pairing, so each code can be guessed at once.
+/// Random characters, 34 bits. A wrong code ends the pairing, so each code can be guessed only once.
 const RANDOM: usize = 7;
 /// Characters of a code: the random ones and the check character.
 const LEN: usize = RANDOM + 1;
@@ -14,20 +14,20 @@ const LEN: usize = RANDOM + 1;
 const GROUP: usize = 4;
 /// The scheme of an invitation.
 const SCHEME: &str = "ropewalk:";
-/// Most addresses of an invitation.
+/// Maximum number of addresses of an invitation.
 const ADDRESSES_LIMIT: usize = 8;
 
-/// A code: eight characters, shown as two groups of four. The last character is a check character, so that a slip is
-/// noticed before it costs the code.
+/// A code: eight characters, shown as two groups of four. The last character is a check character, which detects a
+/// typing error before it uses up the code.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Code([u8; LEN]);
 
 /// Why a text is not a code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CodeError {
-    /// It does not have eight characters; its length without blanks and hyphens.
+    /// The code does not have eight characters; its length without blanks and hyphens.
     Length(usize),
-    /// It has a character that no code has.
+    /// The text has a character that does not occur in codes.
     Character(char),
     /// The check character does not match: a character is wrong, or two are exchanged.
     Check,
@@ -35,7 +35,7 @@ pub enum CodeError {
     NoRandomness,
 }
 
-/// What the other end needs: the code, and addresses of the end that shows it, if known.
+/// The information that the peer needs: the code, and addresses of the end that shows it, if known.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Invitation {
     /// The code.
@@ -47,11 +47,11 @@ pub struct Invitation {
 /// Why a text is not an invitation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InvitationError {
-    /// Its code is wrong.
+    /// The code is invalid.
     Code(CodeError),
-    /// An address is empty, or has a character that no address has.
+    /// An address is empty, or has a character that does not occur in addresses.
     Address(String),
-    /// It has more than eight addresses.
+    /// There are more than eight addresses.
     TooMany(usize),
 }
 

@@ -12,11 +12,11 @@ use super::introduction::Introduction;
 use super::message::{Cookie, Id, Message, NO_COOKIE};
 use super::responder::random_id;
 
-/// Most addresses that are tried.
+/// Maximum number of addresses that are tried.
 const ADDRESSES_LIMIT: usize = 16;
 
-/// The end at which the code is typed: begins an exchange with every given address, and continues it with the one that
-/// answers first.
+/// The end at which the code is typed. It starts an exchange with every given address and continues with the one
+/// that answers first.
 pub struct Initiator {
     introduction: Vec<u8>,
     exchange: Id,
@@ -43,14 +43,14 @@ enum State {
 pub struct Joined {
     /// The peer.
     pub peer: PairedPeer,
-    /// What it said about itself.
+    /// The peer's introduction.
     pub introduction: Introduction,
     /// The addresses at which it answered.
     pub answered: Vec<SocketAddr>,
 }
 
 impl Initiator {
-    /// Begins an exchange with the peer at these addresses.
+    /// Starts an exchange with the peer at these addresses.
     ///
     /// # Errors
     /// [`PairingError::NoRandomness`].
@@ -68,10 +68,10 @@ impl Initiator {
         Ok(Self { introduction: introduction.encode(), exchange, targets, datagram, state })
     }
 
-    /// The datagram to send now, and again until something is received, to each of these addresses.
+    /// The datagram to send to each of these addresses, now and again until something is received.
     pub fn transmit(&self) -> (&[u8], &[SocketAddr]) {
         let targets = match self.state {
-            // Of several addresses of the peer, the one that answered first carries the exchange.
+            // The exchange continues with the address that answered first.
             State::Started { has_cookie: true, .. }
             | State::Proved { .. }
             | State::Introduced { .. } => &self.targets[..1],
@@ -165,7 +165,7 @@ impl Initiator {
             Ok(introduced) => introduced,
             Err(error) => return self.fail(error),
         };
-        // The peer has proved the code, so it is ours, but its release may say things that this one cannot read.
+        // The peer has proved the code, but its release may send an introduction that this one cannot read.
         let introduction = Introduction::decode(&peer.introduction).unwrap_or_default();
         self.datagram = Message::InitiatorIntroduction { token, noise: &noise }.encode();
         self.state = State::Introduced { pairing, peer, introduction };

@@ -1,4 +1,4 @@
-//! What the two ends of a pairing tell each other, sealed.
+//! The introductions that the two ends of a pairing exchange, sealed.
 //!
 //! ```text
 //! version (1) | port (2) | addresses (1), each: 4 or 6 (1), address (4 or 16), port (2)
@@ -14,24 +14,24 @@ use bytes::{Buf, BufMut};
 use ropewalk_runtime::seal::INTRODUCTION_MAX;
 
 const VERSION: u8 = 1;
-/// Most addresses that an end tells.
+/// Maximum number of addresses in an introduction.
 const ADDRESSES_LIMIT: usize = 8;
-/// Most bytes of a name, as its length is one byte.
+/// Maximum length of a name, bytes: its length field is one byte.
 const NAME_MAX: usize = 255;
-/// Most bytes of a release.
+/// Maximum length of a release, bytes.
 const RELEASE_MAX: usize = 32;
 
 const _: () =
     assert!(4 + ADDRESSES_LIMIT * 19 + 1 + NAME_MAX + 1 + RELEASE_MAX <= INTRODUCTION_MAX);
 
-/// What an end says about itself.
+/// Introduction of one end of a pairing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Introduction {
     /// The name by which it wants to be known. Chosen by the peer: show it as [`ropewalk_base::PeerText`].
     pub name: String,
     /// Its version of Ropewalk. Chosen by the peer as well.
     pub release: String,
-    /// The port on which its servers listen. None: the port of the pairing.
+    /// The port on which its servers listen. `None` means the port of the pairing.
     pub port: Option<u16>,
     /// Addresses at which it may be reached.
     pub addresses: Vec<SocketAddr>,
@@ -62,7 +62,7 @@ impl Introduction {
         out
     }
 
-    /// Decodes an introduction. None if it makes no sense.
+    /// Decodes an introduction. `None` if it makes no sense.
     pub fn decode(mut bytes: &[u8]) -> Option<Self> {
         if bytes.try_get_u8().ok()? != VERSION {
             return None;

@@ -19,7 +19,7 @@ use super::responder::Responder;
 
 /// Time between two transmissions of the same datagram.
 const RETRANSMIT: Duration = Duration::from_millis(300);
-/// How long the initiator waits for the peer. The peer answers at once.
+/// How long the initiator waits for the peer. The peer answers immediately.
 const ANSWER_LIMIT: Duration = Duration::from_secs(10);
 /// How long the initiator looks for further addresses at which the peer answers.
 const ADDRESSES_TIME: Duration = Duration::from_millis(800);
@@ -27,15 +27,15 @@ const ADDRESSES_TIME: Duration = Duration::from_millis(800);
 const LINGER: Duration = Duration::from_secs(2);
 /// How long an initiator that has proved the code may take to finish.
 const PROVED_LIMIT: Duration = Duration::from_secs(15);
-/// Datagrams that wait to be handled. More are dropped, as by a full socket.
+/// Maximum number of datagrams that wait to be handled. Further ones are dropped, as by a full socket.
 const QUEUE: usize = 64;
-/// Most addresses of this machine that are bound.
+/// Maximum number of addresses of this machine that are bound.
 const SOCKETS_LIMIT: usize = 32;
 
 /// Why two ends were not paired.
 #[derive(Debug)]
 pub enum PairError {
-    /// No peer answered, or none came before the code expired.
+    /// No peer answered, or none connected before the code expired.
     NoPeer,
     /// A peer used a wrong code, or the peer refused ours.
     WrongCode,
@@ -71,8 +71,8 @@ impl OfferSockets {
         Ok(Self { sockets })
     }
 
-    /// Binds each address of this machine at this port. An answer then leaves from the address that was asked. If
-    /// another program uses the port, binds a free one.
+    /// Binds each address of this machine at this port, so that an answer leaves from the address of the request.
+    /// If another program uses the port, binds a free one.
     ///
     /// # Errors
     /// No address can be bound.
@@ -85,7 +85,7 @@ impl OfferSockets {
             Err((_, error)) if error.kind() == io::ErrorKind::AddrInUse => {}
             bound => return bound,
         }
-        // Another program may use the port that is free at the first address at another address.
+        // The port that is free at the first address may be in use at another address.
         let mut last = Err((SocketAddr::new(addresses[0], 0), io::ErrorKind::AddrInUse.into()));
         for _ in 0..16 {
             let first = UdpSocket::bind((addresses[0], 0)).await;
@@ -163,7 +163,7 @@ pub async fn offer(
     result
 }
 
-/// Carries an initiator's exchange to its end.
+/// Runs an initiator's exchange to its end.
 ///
 /// # Errors
 /// [`PairError`].
@@ -247,7 +247,7 @@ impl Inbox {
         Self { sockets, received, _readers: readers }
     }
 
-    /// The next datagram. None if no socket can be read any more.
+    /// The next datagram. `None` if no socket can be read.
     async fn next(&mut self) -> Option<Received> {
         self.received.recv().await
     }
@@ -268,7 +268,7 @@ impl Inbox {
 }
 
 async fn read(index: usize, socket: std::sync::Arc<UdpSocket>, sender: mpsc::Sender<Received>) {
-    // One byte more than permitted, so that a longer datagram is not cut into a valid one.
+    // One byte more than permitted, so that a longer datagram is not truncated to a valid one.
     let mut buffer = [0; DATAGRAM_MAX + 1];
     loop {
         // Linux reports the ICMP errors of earlier datagrams here; the socket stays usable.
@@ -289,7 +289,7 @@ impl From<PairingError> for PairError {
     fn from(error: PairingError) -> Self {
         match error {
             PairingError::NoRandomness => Self::NoRandomness,
-            // The own introduction is never too long.
+            // This end's introduction is never too long.
             PairingError::WrongCode | PairingError::IntroductionTooLong(_) => Self::WrongCode,
         }
     }

@@ -20,13 +20,13 @@
 
 use ropewalk_runtime::seal::PAKE_LEN;
 
-/// What a datagram begins with.
+/// First bytes of a datagram.
 const PREFIX: &[u8; 4] = b"RWP\x01";
 /// Size of an identifier, bytes.
 pub(super) const ID_LEN: usize = 16;
 /// Size of a cookie, bytes.
 pub(super) const COOKIE_LEN: usize = 16;
-/// What a first datagram contains in place of a cookie.
+/// Placeholder for the cookie in a first datagram.
 pub(super) const NO_COOKIE: Cookie = [0; COOKIE_LEN];
 const HEAD_LEN: usize = PREFIX.len() + 1 + ID_LEN;
 /// Size of the first datagram: longer than its answer, so that an endpoint never amplifies traffic.
@@ -81,7 +81,7 @@ impl<'a> Message<'a> {
         out
     }
 
-    /// Decodes a datagram. None if it is no datagram of a pairing.
+    /// Decodes a datagram. `None` if it is not a datagram of a pairing.
     pub(super) fn decode(datagram: &'a [u8]) -> Option<Self> {
         if datagram.len() > DATAGRAM_MAX {
             return None;

@@ -1,9 +1,9 @@
 //! The end that shows the code.
 //!
-//! A datagram that begins an exchange costs neither a place nor a computation on the curve until its sender has shown
-//! that it receives at its source address: the responder answers it with a cookie, a keyed hash of the source address,
-//! and keeps nothing. Each source may then begin few exchanges a second, so that a flood from some sources leaves
-//! room for others.
+//! A datagram that starts an exchange costs neither a place nor a computation on the curve until its sender has shown
+//! that it receives at its source address: the responder answers it with a cookie, a keyed hash of the source
+//! address, and keeps no state. Each source may then start only a few exchanges per second, so that a flood from some
+//! sources leaves room for others.
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
@@ -19,9 +19,9 @@ use super::introduction::Introduction;
 use super::message::{COOKIE_LEN, Cookie, ID_LEN, Id, Message};
 use crate::pending::source;
 
-/// Exchanges that may be half open at a time, about 1 kB each. The next one displaces the oldest.
+/// Maximum number of half-open exchanges, about 1 kB each. A further one displaces the oldest.
 const HALF_OPEN_LIMIT: usize = 256;
-/// Exchanges of one source that may begin within [`SOURCE_INTERVAL`].
+/// Maximum number of exchanges of one source within [`SOURCE_INTERVAL`].
 const SOURCE_LIMIT: usize = 4;
 const SOURCE_INTERVAL: Duration = Duration::from_secs(1);
 /// Exchanges that may begin immediately, and interval of further ones. Each costs three multiplications on the curve,
@@ -46,7 +46,7 @@ struct HalfOpen {
     begun: Time,
     exchange: Id,
     token: Id,
-    /// The initiator's SPAKE2 message, to recognise a retransmission.
+    /// The initiator's SPAKE2 message, to recognize a retransmission.
     pake: Vec<u8>,
     answer: Vec<u8>,
     pairing: AnsweredPairing,
@@ -70,7 +70,7 @@ struct Ids {
     token: Id,
 }
 
-/// Limits how many exchanges begin.
+/// Limits how many exchanges start.
 struct Budget {
     tokens: u64,
     since: Time,
@@ -132,7 +132,7 @@ impl Responder {
         }
     }
 
-    /// Whether a peer used a wrong code. The code is of no use any more.
+    /// Whether a peer used a wrong code. The code can no longer be used.
     pub const fn is_refused(&self) -> bool {
         matches!(self.state, State::Refused(_))
     }
@@ -148,7 +148,7 @@ impl Responder {
         self.half_open.len()
     }
 
-    /// What an initiator at this address must present.
+    /// The cookie that an initiator at this address must present.
     fn cookie(&self, at: SocketAddr) -> Cookie {
         let mut hasher = blake3::Hasher::new_keyed(&self.cookie_key);
         match at.ip().to_canonical() {
@@ -161,7 +161,7 @@ impl Responder {
         cookie
     }
 
-    /// Begins an exchange with an initiator that receives at its address.
+    /// Starts an exchange with an initiator that receives at its address.
     fn begin(&mut self, now: Time, source: IpAddr, exchange: Id, pake: &[u8]) -> Option<Vec<u8>> {
         let known = self.half_open.iter().find(|one| one.exchange == exchange && one.pake == pake);
         if let Some(known) = known {
@@ -192,7 +192,7 @@ impl Responder {
         Some(answer)
     }
 
-    /// The first proof decides: the code is used up, whether or not the proof is right.
+    /// Checks the first proof, which uses up the code whether or not it is right.
     fn check_proof(&mut self, token: Id, noise: &[u8]) -> Option<Vec<u8>> {
         match &self.state {
             State::Open => {}

@@ -55,7 +55,7 @@ impl Ends {
         Self { initiator: initiator(typed, &keys[0]), responder, keys }
     }
 
-    /// What the initiator sends now.
+    /// The initiator's current datagram.
     fn sent(&self) -> Vec<u8> {
         self.initiator.transmit().0.to_vec()
     }
@@ -153,7 +153,7 @@ fn a_responder_without_the_code_is_not_accepted() {
     assert_eq!(ends.initiator.failed(), Some(PairingError::WrongCode));
 }
 
-/// An attacker that begins exchanges from many sources. `forged`: it does not receive what is sent to them.
+/// An attacker that starts exchanges from many sources. `forged` means that it does not receive the answers.
 struct Flood {
     guess: Vec<u8>,
     sources: u16,
@@ -243,13 +243,13 @@ fn a_cookie_of_another_address_begins_nothing() {
     assert_eq!(ends.responder.half_open(), 0);
 }
 
-/// What happens to a datagram.
+/// The fate of a datagram.
 #[derive(Clone, Copy, Debug)]
 enum Fate {
     Arrives,
     Lost,
     Twice,
-    /// It arrives, and then a copy in which this byte has changed.
+    /// The datagram arrives, followed by a copy in which this byte has changed.
     WithChangedCopy(usize),
 }
 
@@ -285,7 +285,7 @@ proptest! {
     ) {
         let code = code();
         let mut ends = Ends::new(&code, code.clone());
-        // Afterwards the network heals.
+        // Afterwards the network recovers.
         let healed = std::iter::repeat_n((Fate::Arrives, Fate::Arrives), 5);
         for (there, back) in fates.into_iter().chain(healed) {
             for datagram in copies(&ends.sent(), there) {

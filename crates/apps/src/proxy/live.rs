@@ -24,8 +24,8 @@ use crate::whereabouts::Whereabouts;
 /// Streams in each direction; the client end may open half of them.
 const STREAMS: u16 = 4096;
 
-/// Minimum limit of unsent data in an association, bytes. A new request waits behind this data, whatever its kind: 50
-/// ms at 10 Mbit/s.
+/// Minimum limit of unsent data in an association, bytes. A new request waits behind this data, regardless of its
+/// kind: 50 ms at 10 Mbit/s.
 const UNSENT: u64 = 64 << 10;
 
 /// How often a silent exit's port must refuse a datagram on all paths.
@@ -33,14 +33,14 @@ const REFUSALS: u32 = 3;
 /// Time for a refusal to arrive, and pause before the next datagram. Machines limit such answers to one per second.
 const REFUSAL_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Transport options for a proxy: many streams, none of which can occupy the send buffer.
+/// Transport options for a proxy: many streams, and no stream can occupy the send buffer.
 pub fn transport() -> Transport {
     // The proxy itself keeps the data of each connection until its turn comes.
     let unsent_limit = Some(UNSENT);
     Transport { streams: STREAMS, unsent_limit, stream_reserve: 0, ..Transport::default() }
 }
 
-/// Connects to an exit, from new sockets each time. To a restarted exit it then is a new peer, and not one that
+/// Connects to an exit, from new sockets each time. A restarted exit then sees a new peer, and not one that
 /// refers to lost state.
 #[derive(Clone, Debug)]
 pub struct Live {
@@ -79,8 +79,8 @@ impl Connector for Live {
     }
 }
 
-/// Waits until the exit's port has refused datagrams on all paths, again and again, while the exit was silent: the
-/// machine is there, but the exit is not. A path that is down refuses nothing, so that connections survive an outage.
+/// Waits until the exit's port has repeatedly refused datagrams on all paths while the exit was silent: the machine
+/// is up, but the exit is not. A path that is down refuses nothing, so connections survive an outage.
 async fn wait_for_stop(association: Arc<Association>, mut silent: watch::Receiver<bool>) {
     loop {
         if silent.wait_for(|silent| *silent).await.is_err() {
@@ -112,13 +112,13 @@ async fn all_refuse(association: &Association) -> bool {
     !refused.is_empty() && refused.join_all().await.into_iter().all(|refused| refused)
 }
 
-/// Sends a datagram, which no exit understands, from another port. A closed port answers with an ICMP message, which the
-/// system reports at a connected socket.
+/// Sends a datagram, which no exit understands, from another port. A closed port answers with an ICMP message, which
+/// the system reports on a connected socket.
 async fn refuses(local: &LocalAddress, remote: SocketAddr) -> io::Result<bool> {
     let socket = Socket::new(Domain::for_address(remote), Type::DGRAM, None)?;
     #[cfg(target_os = "linux")]
     if let Some(interface) = &local.interface {
-        // Other routes may lead elsewhere. Without the right to choose, the system does.
+        // Other routes may lead elsewhere. Without the privilege to choose, the system chooses.
         let _ = socket.bind_device(Some(interface.as_bytes()));
     }
     socket.bind(&SocketAddr::new(local.address.ip(), 0).into())?;
@@ -227,7 +227,7 @@ impl MessageTransport for MonitoredTransport {
 impl Drop for MonitoredTransport {
     fn drop(&mut self) {
         self.watcher.abort();
-        // All streams have ended: tells the peer at once.
+        // All streams have ended: notifies the peer immediately.
         self.association.abort();
     }
 }

@@ -38,7 +38,7 @@ pub enum Notice {
 }
 
 impl Notice {
-    /// Whether it concerns a single connection.
+    /// Whether the notice concerns a single connection.
     pub const fn is_detail(&self) -> bool {
         matches!(
             self,

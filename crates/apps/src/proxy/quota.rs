@@ -9,7 +9,7 @@
 //! Half of the total is reserved in equal parts for the expected users, so that other users cannot take a user's
 //! part. The rest is shared: each user may hold at most `weight` times the part of it that is still free (dynamic
 //! thresholds: Choudhury and Hahne, IEEE/ACM Transactions on Networking 6(2), 1998). When units are returned, they go
-//! to the waiting user who holds least.
+//! to the waiting user who holds the least.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -43,11 +43,11 @@ struct State<K: Ord + Clone> {
     expected: u64,
     /// How much of the reserved parts is in use.
     used_of_parts: u64,
-    /// Users who hold or request something.
+    /// Users with units or requests.
     users: BTreeMap<K, Usage<K>>,
 }
 
-/// What one user holds and requests.
+/// Units and requests of one user.
 #[derive(Debug)]
 struct Usage<K: Ord + Clone> {
     used: u64,
@@ -118,7 +118,7 @@ impl<K: Ord + Clone> FairQuota<K> {
         self.try_up_to(user, 1)
     }
 
-    /// As much as the user may have now, at most `wanted`. None if nothing.
+    /// As much as the user may have now, at most `wanted`. `None` if nothing.
     pub fn try_up_to(&self, user: &K, wanted: u64) -> Option<Permit<K>> {
         let mut state = self.shared.lock();
         let amount = wanted.min(self.shared.grantable(&state, user));
@@ -212,7 +212,7 @@ impl<K: Ord + Clone> Shared<K> {
         let beyond = own.saturating_sub(state.part);
         let shared =
             shared_free.saturating_mul(self.weight).saturating_sub(beyond) / (self.weight + 1);
-        // A user who has nothing gets one unit whenever one is free, because the total may be small.
+        // A user without units gets one whenever one is free, because the total may be small.
         let least = u64::from(own == 0);
         (own_part + shared).max(least).min(free)
     }
@@ -223,16 +223,16 @@ impl<K: Ord + Clone> Shared<K> {
         Permit { shared: self.clone(), user: user.clone(), amount }
     }
 
-    /// Grants units to waiting users as long as one may have one.
+    /// Grants units to waiting users while possible.
     fn grant_waiting(self: &Arc<Self>) {
         let next = || self.grant_next(&mut self.lock());
         while let Some((sender, permit)) = next() {
-            // If the request was abandoned, dropping its permit passes the unit on.
+            // If the request was abandoned, dropping its permit releases the unit.
             drop(sender.send(permit));
         }
     }
 
-    /// Grants one unit to the waiting user who holds least, if it may have one.
+    /// Grants one unit to the waiting user who holds the least, if that user may have one.
     fn grant_next(
         self: &Arc<Self>,
         state: &mut State<K>,

@@ -35,7 +35,7 @@ pub enum ReasonKind {
     Busy,
     /// The near end has lost the exit.
     NoExit,
-    /// Anything else.
+    /// Any other reason.
     Failed,
 }
 

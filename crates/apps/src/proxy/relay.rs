@@ -12,8 +12,9 @@ const BUFFER_SIZE: usize = 16 << 10;
 /// forever.
 const IDLE_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(120);
 
-/// Unsent bytes in the kernel's send buffer before this end waits. Without it, the buffer grows to several megabytes on
-/// a fast connection, and stays full if the reader then stops. Bytes in flight do not count, so this limits no rate.
+/// Unsent bytes in the kernel's send buffer before this end waits. Without it, the buffer grows to several megabytes
+/// on a fast connection, and stays full if the reader then stops. Bytes in flight do not count, so the rate is not
+/// limited.
 #[cfg(target_os = "linux")]
 const UNSENT_LIMIT: u32 = 64 << 10;
 
@@ -33,7 +34,7 @@ impl Socket for TcpStream {
 pub fn tune(socket: &TcpStream) {
     // All are optional, so errors are ignored.
     let _ = socket.set_nodelay(true);
-    // With the Nagle algorithm, it would delay segments of 64 KiB, which loopback has.
+    // With the Nagle algorithm, it would delay segments of 64 KiB, as on loopback.
     #[cfg(target_os = "linux")]
     let _ = socket2::SockRef::from(socket).set_tcp_notsent_lowat(UNSENT_LIMIT);
     let keepalive =
@@ -41,7 +42,7 @@ pub fn tune(socket: &TcpStream) {
     let _ = socket2::SockRef::from(socket).set_tcp_keepalive(&keepalive);
 }
 
-/// Copies in both directions. An orderly end is passed on as such, and a reset as a reset: truncated data must not
+/// Copies in both directions. An orderly end is forwarded as such, and a reset as a reset: truncated data must not
 /// look complete to its reader.
 ///
 /// # Errors

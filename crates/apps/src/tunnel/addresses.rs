@@ -1,4 +1,4 @@
-//! The hub's table of inner addresses: which client has which, and which packets it may send.
+//! The hub's table of inner addresses: which client has which address, and which packets it may send.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,14 +13,14 @@ pub struct Pool {
     networks: Vec<IpNet>,
 }
 
-/// A text is no network for a tunnel.
+/// Why networks cannot form a pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PoolError {
-    /// Two networks are of one family.
+    /// Two networks are of the same family.
     Family(IpNet, IpNet),
     /// There is no room for the hub and a client.
     TooSmall(IpNet),
-    /// No machine has addresses of this network, or every machine has them itself.
+    /// The network is reserved: its addresses belong to no machine, or to every machine itself.
     Reserved(IpNet),
     /// There is no network.
     Empty,
@@ -158,7 +158,7 @@ fn at(network: &IpNet, number: u128) -> IpAddr {
     }
 }
 
-/// Why a client gets no address.
+/// Why a client cannot get an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AddressError {
     /// All addresses of this network are taken.
@@ -186,20 +186,20 @@ pub struct Leases {
     taken: BTreeMap<IpAddr, PublicKey>,
     /// The keys in the order in which they got their addresses.
     by_age: BTreeMap<u64, PublicKey>,
-    /// For each network, a number below which no address is free. A search begins here.
+    /// For each network, a number below which no address is free. Searches start here.
     first_free: Vec<u128>,
 }
 
 impl Leases {
-    /// No key has an address yet.
+    /// Creates an empty table.
     pub fn new(pool: Pool) -> Self {
         let first_free = vec![FIRST_CLIENT; pool.networks.len()];
         let (by_key, taken, by_age) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         Self { pool, by_key, taken, by_age, first_free }
     }
 
-    /// Reads lines of [`Leases::line`]. The last line of a key applies, and the last key that has an address. A line without
-    /// an end was cut off, and addresses that do not fit the pool any more are left out.
+    /// Reads lines of [`Leases::line`]. The last line of a key applies, and the last key of an address. A line
+    /// without an end was truncated, and addresses outside the pool are ignored.
     pub fn read(pool: Pool, text: &str) -> Self {
         let mut leases = Self::new(pool);
         for line in text.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n')) {
@@ -247,7 +247,7 @@ impl Leases {
         }
     }
 
-    /// Takes its addresses from a key.
+    /// Releases the addresses of a key.
     fn release(&mut self, key: &PublicKey) {
         self.by_age.retain(|_, other| other != key);
         for address in self.by_key.remove(key).unwrap_or_default() {
@@ -260,9 +260,9 @@ impl Leases {
         }
     }
 
-    /// The addresses of a key: one of each network, and whether they are others than before. A new key gets the
-    /// configured addresses in `wanted`, else free ones. If none is free, keys that are not admitted any more lose theirs,
-    /// the oldest first.
+    /// Assigns the addresses of a key, one of each network. Also returns whether they have changed. A new key gets
+    /// the configured addresses in `wanted`, or free ones. If none is free, keys that are no longer admitted lose
+    /// theirs, the oldest first.
     ///
     /// # Errors
     /// [`AddressError`]; in that case no admitted key has lost an address.
@@ -319,7 +319,7 @@ impl Leases {
         Ok((with_prefix.collect(), is_new))
     }
 
-    /// The first free address of the network with this index. The search begins where the last one ended.
+    /// The first free address of the network with this index. The search starts where the last one ended.
     fn free(&mut self, index: usize, network: &IpNet) -> Option<IpAddr> {
         let bits = u32::from(network.max_prefix_len() - network.prefix_len());
         let last = 1_u128.checked_shl(bits).map_or(u128::MAX, |size| size - 1);
@@ -340,7 +340,7 @@ impl Leases {
     }
 }
 
-/// The connected clients by their addresses.
+/// The connected clients, by address.
 #[derive(Clone, Debug)]
 pub struct Connected<C> {
     by_address: BTreeMap<IpAddr, C>,
@@ -355,7 +355,7 @@ impl<C> Default for Connected<C> {
 }
 
 impl<C: PartialEq + Clone> Connected<C> {
-    /// A client connects. Returns those that had its addresses: it has come back by another association.
+    /// Adds a client. Returns the clients that had its addresses: the same client, over an earlier association.
     pub fn insert(&mut self, addresses: &[IpNet], client: &C) -> Vec<C> {
         let mut replaced = Vec::new();
         for address in addresses.iter().map(IpNet::addr) {
@@ -368,7 +368,7 @@ impl<C: PartialEq + Clone> Connected<C> {
         replaced
     }
 
-    /// A client with these addresses has ended. Addresses that a newer association has taken over stay.
+    /// Removes a client with these addresses. Addresses that a newer association has taken over stay.
     pub fn remove(&mut self, addresses: &[IpNet], client: &C) {
         for address in addresses.iter().map(IpNet::addr) {
             if self.by_address.get(&address) == Some(client) {
@@ -497,8 +497,8 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// Whatever is asked for, in whatever order: no address is given twice, a key keeps its own, and the lines that
-        /// were appended are as good as the table.
+        /// For any sequence of requests: no address is assigned twice, a key keeps its own, and the appended lines
+        /// are equivalent to the table.
         #[test]
         fn addresses_are_unique_and_the_appended_lines_say_the_same(
             asked in proptest::collection::vec((0_usize..12, proptest::option::of(0_u8..16)), 1..60)

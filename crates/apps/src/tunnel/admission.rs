@@ -1,4 +1,4 @@
-//! What a tunnel checks and changes of each inner packet at both ends: its size, and the MSS of TCP.
+//! Checks and modifications of each inner packet at both ends of a tunnel: its size, and the MSS of TCP.
 
 use std::net::IpAddr;
 
@@ -8,13 +8,13 @@ use super::counters::{Counters, Refusal};
 use super::packet::{Headers, Transport};
 use super::path_mtu::{clamp_mss, too_big};
 
-/// What becomes of a packet of the device.
+/// Decision about a packet of the device.
 pub(super) enum Admission {
-    /// It is carried.
+    /// The packet is carried.
     Taken((Headers, Bytes)),
-    /// It is too big; the answer to its source.
+    /// The packet is too big; the answer to its source.
     Answered(Vec<u8>),
-    /// It is refused, and counted.
+    /// The packet is refused and counted.
     Refused,
 }
 
@@ -36,8 +36,8 @@ pub(super) fn admit(
     Admission::Taken((headers, packet))
 }
 
-/// Clamps the MSS of a packet that opens a TCP connection. Other packets are not touched, because a packet that shares its
-/// memory with others is copied.
+/// Clamps the MSS of a packet that opens a TCP connection. Other packets are not modified, because modifying a packet
+/// that shares its memory with others copies it.
 pub(super) fn clamp(packet: &mut Bytes, headers: &Headers, mtu: u32) {
     if !matches!(headers.transport, Transport::Tcp { is_control: true, .. }) {
         return;

@@ -1,4 +1,4 @@
-//! Classes of inner packets: what goes first, and what may wait.
+//! Classes of inner packets: which go first, and which may wait.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -22,17 +22,17 @@ pub const fn class_name(class: Class) -> &'static str {
 /// to 7 (RFC 4594), and lower effort (RFC 8622; before it, class selector 1).
 const INTERACTIVE_DSCP: [u8; 8] = [46, 44, 34, 36, 38, 40, 48, 56];
 const BACKGROUND_DSCP: [u8; 2] = [1, 8];
-/// Ports of DNS, also over TLS and QUIC (RFC 7858, RFC 9250), and of NTP.
+/// Ports of DNS, including DNS over TLS and QUIC (RFC 7858, RFC 9250), and of NTP.
 const NAMES_AND_TIME: [u16; 3] = [53, 853, 123];
 /// The port of QUIC and the bit of its long headers, which handshakes have (RFC 9000, 17.2).
 const QUIC_PORT: u16 = 443;
 const QUIC_LONG_HEADER: u8 = 0x80;
 
-/// Ports of UDP whose senders, or those of the connections inside, take a late packet for a lost one: QUIC, and tunnels
-/// (L2TP, IKE and ESP in UDP, OpenVPN, VXLAN, WireGuard).
+/// UDP ports of protocols that, or whose inner connections, treat a late packet as lost: QUIC, and tunnels (L2TP, IKE
+/// and ESP in UDP, OpenVPN, VXLAN, WireGuard).
 const IN_ORDER: [u16; 8] = [80, QUIC_PORT, 500, 1194, 1701, 4500, 4789, 51_820];
 
-/// A rule of the configuration: which packets are of which class.
+/// A rule of the configuration: assigns a class to packets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClassRule {
     class: Class,
@@ -55,7 +55,7 @@ impl ClassRule {
     }
 }
 
-/// A text is no rule.
+/// A text is not a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClassRuleError(String);
 
@@ -114,7 +114,7 @@ fn ports(word: &str) -> Option<RangeInclusive<u16>> {
     (!range.is_empty()).then_some(range)
 }
 
-/// The class of a packet: that of the first rule that matches, else by the packet's own marks.
+/// The class of a packet: that of the first rule that matches, or by the packet's own marks if none does.
 pub fn classify(packet: &Headers, rules: &[ClassRule]) -> Class {
     if let Some(rule) = rules.iter().find(|rule| rule.matches(packet)) {
         return rule.class;
@@ -140,12 +140,12 @@ pub fn classify(packet: &Headers, rules: &[ClassRule]) -> Class {
     }
 }
 
-/// What matters of the order of a packet's flow.
+/// Which order the packets of a flow need.
 pub fn order_of(packet: &Headers) -> Order {
     let (from, to) = packet.ports;
     match packet.transport {
         Transport::Tcp { is_control, has_data } if is_control || has_data => Order::Restored,
-        // An acknowledgement that waited for a lost one would stop its connection.
+        // An acknowledgement that waits for a lost one would stall its connection.
         Transport::Tcp { .. } => Order::AsArrived,
         Transport::Udp { .. } if ![from, to].iter().any(|port| IN_ORDER.contains(port)) => {
             Order::Irrelevant

@@ -33,7 +33,7 @@ use crate::observe::{Event, PeerIdentity, Reporter, TunnelFigures};
 /// How long the hub may take to answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long a hub may take to open an association until the user is told what may be wrong.
+/// How long a hub may take to open an association before the user gets a hint about possible causes.
 const HINT_AFTER: Duration = Duration::from_secs(3);
 const HINT: &str = "no answer from the hub yet. It may be unreachable, UDP may be blocked on the way, --peer may not be its \
     key, its --allow does not have the key of this end, or the clock of this machine was set back";
@@ -41,7 +41,7 @@ const HINT: &str = "no answer from the hub yet. It may be unreachable, UDP may b
 const NO_LINK: &str = "no link is up that could reach the hub: the client connects as soon as an interface is up with an \
     address of its family (IPv4 or IPv6)";
 
-/// A client whose machine is set up as far as is possible before it has connected.
+/// A client whose machine is set up as far as possible before it has connected.
 #[derive(Debug)]
 pub struct TunnelClient {
     settings: ClientSettings,
@@ -53,13 +53,13 @@ pub struct TunnelClient {
     reported: Option<usize>,
     /// Whether it was reported that a hub does not answer.
     silent: AtomicBool,
-    /// Told when a hub in use has become silent.
+    /// Notified when the hub in use has become silent.
     fell_silent: Notify,
     /// Whether it was reported that no link is up, or that none may carry data.
     blocked: AtomicBool,
 }
 
-/// What the tasks of a client share.
+/// State shared by the tasks of a client.
 #[derive(Debug)]
 struct Shared {
     counters: Arc<Counters>,
@@ -121,7 +121,7 @@ impl TunnelClient {
         settings.hubs.on_moved = Some(OnMoved({
             let (machine, shared) = (machine.clone(), shared.clone());
             Arc::new(move |hubs| {
-                // What the system refuses is tried again.
+                // If the system refuses, it is tried again.
                 let _ = machine.set_hubs(hubs);
                 shared.lock().hubs = hubs.into();
             })
@@ -145,8 +145,8 @@ impl TunnelClient {
         ClientFigures { shared: self.shared.clone(), device: self.device.name().to_owned(), links }
     }
 
-    /// Connects to a hub, and again whenever the association ends. Everything is undone when the returned future is
-    /// dropped.
+    /// Connects to a hub, and reconnects whenever the association ends. Everything is undone when the returned
+    /// future is dropped.
     ///
     /// # Errors
     /// The machine could not be set up, or the device is gone.
@@ -198,7 +198,8 @@ impl TunnelClient {
             self.settings.hubs.link_up().await;
         }
         self.machine.look_at_routes();
-        // The first association may use any link: until it has set up the machine, packets leave outside of the tunnel.
+        // The first association may use any link: until it has set up the machine, packets leave outside of the
+        // tunnel.
         let rules = self.settings.lane.links.as_deref().filter(|_| self.reported.is_some());
         let hint = async {
             tokio::time::sleep(HINT_AFTER).await;
@@ -214,7 +215,7 @@ impl TunnelClient {
         };
         match opened {
             Ok(fresh) => Ok(Some(fresh)),
-            // Later, links may be missing that come back.
+            // Later, missing links may return.
             Err(NoAssociation::Local(error)) if self.reported.is_none() => Err(error.into()),
             Err(problem) => {
                 let problem = format!("no connection to the hub: {problem}");
@@ -224,7 +225,7 @@ impl TunnelClient {
         }
     }
 
-    /// Asks for addresses, and carries packets until the association ends or is replaced.
+    /// Requests addresses, and carries packets until the association ends or is replaced.
     async fn carry(&mut self, fresh: Fresh, attempts: &mut Attempts) -> Result<Ended, TunnelError> {
         let Fresh { index, endpoint: _endpoint, association } = fresh;
         let (association, welcome) = match greet(association).await {
@@ -281,7 +282,7 @@ impl TunnelClient {
         self.shared.lock().inlet = None;
         self.shared.counters.set_clients(0);
         if let Some(fresh) = replaced {
-            // Its hub may be alive, and has nothing to wait for.
+            // Its hub may still be running, and need not wait for this client.
             association.abort();
             return Ok(Ended::Replaced(fresh));
         }
@@ -293,7 +294,7 @@ impl TunnelClient {
         Ok(Ended::Closed { taken_over })
     }
 
-    /// What the answer of a hub may set on this machine.
+    /// The settings that a hub's answer may change on this machine.
     fn acceptance(&self) -> Result<Acceptance, TunnelError> {
         let failed = TunnelError::system("listing the networks of this machine");
         let others = interfaces::list().map_err(failed)?;
@@ -316,7 +317,7 @@ impl TunnelClient {
         machine::overlap(&networks, self.device.name()).map_err(failed)
     }
 
-    /// Lets packets of the device go to the hub, and reports it unless nothing has changed.
+    /// Starts to send packets of the device to the hub, and reports it unless nothing has changed.
     fn begin(&mut self, index: usize, welcome: &Welcome, inlet: &LaneInlet) {
         let previous = {
             let mut state = self.shared.lock();
@@ -333,7 +334,7 @@ impl TunnelClient {
         }
     }
 
-    /// Sets the addresses, routes and name servers that the hub's answer asks for, unless they are set.
+    /// Sets the addresses, routes and name servers from the hub's answer, unless they are set.
     async fn set_up(&mut self, welcome: &Welcome, mtu: u32) -> Result<(), TunnelError> {
         let (index, name) = (self.device.index(), self.device.name().to_owned());
         let (device, blocked) = self.device_state(index, welcome, mtu);
@@ -349,8 +350,8 @@ impl TunnelClient {
         Ok(())
     }
 
-    /// The device, and what is unreachable. The networks of the tunnel lead into it, if the hub carries their family. Otherwise
-    /// they are unreachable, unless they may leave outside of the tunnel.
+    /// The state of the device, and the unreachable networks. The networks of the tunnel lead into the device, if the
+    /// hub carries their family. Otherwise they are unreachable, unless they may leave outside of the tunnel.
     fn device_state(&self, index: u32, welcome: &Welcome, mtu: u32) -> (DeviceState, Vec<IpNet>) {
         let own = &welcome.addresses;
         let networks = self.settings.networks.iter().copied();
@@ -363,13 +364,13 @@ impl TunnelClient {
         }
         let left = &self.settings.left_outside;
         let stays = |to: &IpNet| !left.contains(&Family::of(to.addr()));
-        // Where IPv6 is off, nothing can leave by it.
+        // If IPv6 is disabled, no packet can use it.
         let is_possible = |to: &IpNet| to.addr().is_ipv4() || machine::has_ipv6();
         let blocked = others.into_iter().filter(|to| stays(to) && is_possible(to)).collect();
         (DeviceState { index, addresses: own.clone(), networks, mtu }, blocked)
     }
 
-    /// Reports the families of addresses that are not in the tunnel although they should be.
+    /// Reports the address families that are not in the tunnel although they should be.
     fn report_families(&self, index: usize, own: &[IpNet]) {
         for family in [Family::V4, Family::V6] {
             let networks = &self.settings.networks;
@@ -389,7 +390,7 @@ impl TunnelClient {
         }
     }
 
-    /// Reports the links whose networks ask for a login.
+    /// Reports the links whose networks require a login.
     async fn report_captive_portals(&self, index: usize) {
         let help = match self.machine.is_closed() {
             false => "log in with a browser over this link",
@@ -442,7 +443,7 @@ impl TunnelClient {
 enum Ended {
     /// The hub did not accept it.
     Refused,
-    /// It has ended.
+    /// The association has ended.
     Closed {
         /// Another association with the same key has taken its addresses over.
         taken_over: bool,
@@ -451,7 +452,7 @@ enum Ended {
     Replaced(Fresh),
 }
 
-/// Asks the hub for addresses. Returns the association and the answer, or what went wrong.
+/// Requests addresses from the hub. Returns the association and the answer, or the reason of the failure.
 pub async fn greet(association: Association) -> Result<(Association, Welcome), String> {
     let hello = Control::Hello { version: VERSION }.encode();
     let sent = association.send(CONTROL_STREAM, CONTROL_PPID, hello.into()).await;

@@ -1,4 +1,4 @@
-//! What the ends of a tunnel tell each other before and beside packets: JSON documents on a stream of their own.
+//! Messages between the ends of a tunnel in addition to packets: JSON documents on a separate stream.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -6,8 +6,8 @@ use std::net::IpAddr;
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 
-/// The stream of packets, which are unordered. On this stream and without a payload protocol identifier, their headers
-/// are shortest.
+/// The stream of packets, which are unordered. Stream 0 without a payload protocol identifier gives the shortest
+/// headers.
 pub const PACKET_STREAM: u16 = 0;
 /// The stream of these documents.
 pub const CONTROL_STREAM: u16 = 1;
@@ -15,37 +15,37 @@ pub const CONTROL_STREAM: u16 = 1;
 pub const PACKET_PPID: u32 = 0;
 /// Payload protocol identifier of these documents.
 pub const CONTROL_PPID: u32 = 0x5257_5443;
-/// Payload protocol identifier of the message with the uses of paths ([`ropewalk_tunnel::encode_uses`]), on the stream of
-/// the documents. An end that does not know it drops it, and uses all paths.
+/// Payload protocol identifier of the message with the uses of paths ([`ropewalk_tunnel::encode_uses`]), on the
+/// stream of the documents. An end that does not know it drops the message, and uses all paths.
 pub const USES_PPID: u32 = 0x5257_544c;
 /// Version of these documents. The ends must agree.
 pub const VERSION: u32 = 2;
 /// Why a hub aborts an association whose client has opened another one.
 pub const TAKEN_OVER: &str = "another association of this key has taken over its addresses";
-/// Largest document, bytes.
+/// Maximum size of a document, bytes.
 const LARGEST: usize = 4096;
-/// Most addresses, networks and name servers in a document.
+/// Maximum number of addresses, networks and name servers in a document.
 const MOST_ENTRIES: usize = 16;
 
 /// A document.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Control {
-    /// The client asks for its addresses.
+    /// The client requests its addresses.
     Hello {
         /// [`VERSION`] of the client.
         version: u32,
     },
-    /// The hub tells the client its addresses.
+    /// The hub assigns the client its addresses.
     Welcome(Welcome),
     /// The hub does not serve this client.
     Refused {
-        /// Why, in words.
+        /// The reason, as text.
         reason: String,
     },
 }
 
-/// What a client gets from its hub.
+/// The hub's answer to a client.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Welcome {
@@ -60,11 +60,11 @@ pub struct Welcome {
 /// A document that cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ControlError {
-    /// It is longer than any document.
+    /// The document has this size, which exceeds the maximum.
     TooLong(usize),
-    /// It is not one of these documents.
+    /// The document is of an unknown kind.
     Unknown,
-    /// It has more entries than allowed, or an address that no tunnel has.
+    /// The document has too many entries, or an address that no tunnel can have.
     Content,
 }
 

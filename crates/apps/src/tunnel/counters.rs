@@ -1,4 +1,4 @@
-//! What a tunnel has carried, dropped and refused.
+//! Counts of carried, dropped and refused packets of a tunnel.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -10,23 +10,23 @@ use crate::observe::{Refused, TunnelFigures};
 /// Why an inner packet was not carried or not delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// It is malformed.
+    /// The packet is malformed.
     Malformed(Malformed),
-    /// Its source is not an address of the client that sent it.
+    /// The source is not an address of the client that sent the packet.
     ForeignSource,
-    /// Nobody in the tunnel has its destination.
+    /// No client in the tunnel has the destination address.
     NoSuchDestination,
-    /// It goes to another client, which the hub does not permit.
+    /// The destination is another client, which the hub does not permit.
     ClientToClient,
-    /// It goes to a network that is not in the open Internet, which the hub does not permit.
+    /// The destination is not in the public Internet, which the hub does not permit.
     Private,
-    /// It does not fit into the tunnel; its sender was told.
+    /// The packet does not fit into the tunnel; its sender was notified.
     TooBig,
     /// The queue was full.
     QueueFull,
-    /// The packets of all clients took all memory that they may have.
+    /// The packets of all clients together have reached the memory limit.
     Memory,
-    /// The device did not take it.
+    /// The device did not accept the packet.
     Device,
     /// The queue of its flow had delayed packets for too long (CoDel).
     QueueDelay,
@@ -36,9 +36,9 @@ pub enum Refusal {
     Rate,
     /// The client's volume of this month is used up.
     Quota,
-    /// It is a packet of the tunnel's own association, which the tunnel must not carry in itself.
+    /// The packet belongs to the tunnel's own association, which the tunnel must not carry.
     Loop,
-    /// It is no packet but a message that a tunnel does not have at this time.
+    /// Not a packet, but a message that is invalid at this time.
     Message,
 }
 
@@ -110,17 +110,17 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// A packet of `bytes` was given to the paths.
+    /// Counts a packet of `bytes` that was passed to the paths.
     pub fn on_sent(&self, bytes: usize) {
         add(&self.sent, bytes);
     }
 
-    /// A packet of `bytes` from the peer was delivered.
+    /// Counts a packet of `bytes` from the peer that was delivered.
     pub fn on_received(&self, bytes: usize) {
         add(&self.received, bytes);
     }
 
-    /// A packet was not carried or not delivered.
+    /// Counts a packet that was not carried or not delivered.
     pub fn on_refused(&self, why: Refusal) {
         self.refused[why.index()].fetch_add(1, Ordering::Relaxed);
     }
@@ -140,7 +140,7 @@ impl Counters {
         add(&self.late, before.late, now.late);
     }
 
-    /// Number of connected clients of a hub; of a client, 1 while it is connected.
+    /// Sets the number of connected clients of a hub; for a client, 1 while it is connected.
     pub fn set_clients(&self, count: usize) {
         self.clients.store(count as u64, Ordering::Relaxed);
     }
@@ -169,7 +169,7 @@ impl Counters {
     }
 }
 
-/// What a lane counts in its queues.
+/// The counters of a lane's queues.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct LaneTotals {
     dropped_by_delay: u64,

@@ -25,16 +25,16 @@ pub enum TunnelError {
     Overlap(Overlap),
     /// A file of the tunnel's state cannot be used.
     Store(String, io::Error),
-    /// The manager of name servers that was asked for cannot be used.
+    /// The manager of name servers that the user named cannot be used.
     NameServers(NameServersError),
-    /// Something else on the machine failed.
+    /// Another operation of the system failed.
     System(String, io::Error),
 }
 
-/// What a tunnel needs to change the machine.
+/// Privileges that a tunnel needs to change the machine.
 const NEEDS_RIGHTS: &str = "run it as root, or with the capability CAP_NET_ADMIN";
 
-/// What permits a change that was denied: CAP_NET_ADMIN does not permit to write files of root.
+/// Hint for a change that was denied: CAP_NET_ADMIN does not permit writing root's files.
 fn denied(error: &JournalError) -> Option<&'static str> {
     let (file, error) = match error {
         JournalError::Io(file, error) => (Some(file), error),

@@ -34,13 +34,13 @@ use crate::access::TunnelPolicy;
 use crate::destinations::is_public;
 use crate::observe::{Event, PeerIdentity, Reporter, TunnelFigures};
 
-/// How long a client may take to ask for its addresses.
+/// How long a client may take to request its addresses.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
-/// How soon the volumes of clients are stored after one has changed. A crash loses what was carried since.
+/// Delay between a change of the clients' volumes and their storage. A crash loses the changes since.
 const STORE_INTERVAL: Duration = Duration::from_secs(10);
-/// MTU of the hub's device, bytes. Packets that are too big for a client are answered for this client.
+/// MTU of the hub's device, bytes. The hub answers packets that are too big for a client.
 const DEVICE_MTU: u32 = 1500;
-/// Ports of DNS, also over TLS (RFC 7858).
+/// Ports of DNS, including DNS over TLS (RFC 7858).
 const DNS_PORTS: [u16; 2] = [53, 853];
 
 /// How a hub is set up.
@@ -59,13 +59,13 @@ pub struct HubSettings {
     pub allow_private: bool,
     /// Whether clients may reach each other.
     pub client_to_client: bool,
-    /// Name servers that clients are told.
+    /// Name servers that are recommended to clients.
     pub dns: Vec<IpAddr>,
     /// How packets are carried.
     pub lane: LaneSettings,
     /// File of the addresses that clients have.
     pub lease_file: PathBuf,
-    /// File of what clients have carried.
+    /// File of the volumes that clients have used.
     pub volume_file: PathBuf,
     /// Addresses and ports of the hub's endpoint. The tunnel does not carry packets to them.
     pub endpoint: Vec<SocketAddr>,
@@ -84,8 +84,8 @@ impl HubSettings {
         is_udp && self.endpoint.iter().filter(port).any(here)
     }
 
-    /// Whether a client's packet may leave the tunnel. The name servers that clients are told answer their questions
-    /// even if they are in a private network.
+    /// Whether a client's packet may leave the tunnel. Clients may query the recommended name servers even if these
+    /// are in a private network.
     fn lets_out(&self, headers: &Headers) -> bool {
         let to = headers.destination;
         let is_question = DNS_PORTS.contains(&headers.ports.1) && self.dns.contains(&to);
@@ -93,7 +93,7 @@ impl HubSettings {
     }
 }
 
-/// Finds what the operator has configured for a client; none: its key is not admitted.
+/// Finds the operator's configuration for a client. `None` if its key is not admitted.
 pub type PolicyOf = Arc<dyn Fn(&PublicKey) -> Option<TunnelPolicy> + Send + Sync>;
 
 /// A hub whose machine is set up.
@@ -104,7 +104,7 @@ pub struct TunnelHub {
     machine: Machine,
 }
 
-/// What the tasks of all clients share.
+/// State shared by the tasks of all clients.
 struct Shared {
     settings: HubSettings,
     hub: Vec<IpAddr>,
@@ -124,7 +124,7 @@ struct Client {
     key: PublicKey,
     inlet: LaneInlet,
     meter: Arc<Meter>,
-    /// Told when another association of the client has taken its addresses over.
+    /// Notified when another association of the client has taken its addresses over.
     replaced: Arc<Notify>,
 }
 
@@ -158,7 +158,7 @@ impl HubFigures {
         TunnelFigures { interface, addresses, volumes: meters.figures(), ..counters.figures() }
     }
 
-    /// Applies the limits that the operator has configured now.
+    /// Applies the limits of the current configuration.
     pub fn refresh_limits(&self) {
         let policy_of = &self.0.policy_of;
         self.0.meters.refresh(&|key| policy_of(key).unwrap_or_default());
@@ -166,8 +166,8 @@ impl HubFigures {
 }
 
 impl TunnelHub {
-    /// Undoes what an earlier run has left, creates the device, and sets up forwarding. Nothing stays changed if it
-    /// fails.
+    /// Undoes changes that an earlier run has left, creates the device, and sets up forwarding. If this fails,
+    /// nothing stays changed.
     ///
     /// # Errors
     /// [`TunnelError`].
@@ -262,12 +262,12 @@ impl TunnelHub {
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        // The hub ends: nobody is left to hear of a problem.
+        // The hub is ending, so a problem could no longer be reported.
         let _ = self.meters.store();
     }
 }
 
-/// Stores what clients have carried, from time to time.
+/// Stores the clients' volumes periodically.
 async fn store_volumes(shared: &Arc<Shared>) {
     loop {
         shared.meters.changed().await;
@@ -291,7 +291,7 @@ async fn serve_client(association: Association, shared: Arc<Shared>) {
         Err(None) => return,
         Err(Some(reason)) => {
             shared.reporter.report(identity, Event::AssociationRefused { reason });
-            // Lets the answer arrive first.
+            // Waits for the answer to arrive first.
             let _ = tokio::time::timeout(HELLO_TIMEOUT, association.shutdown()).await;
             return;
         }
@@ -313,7 +313,7 @@ async fn serve_client(association: Association, shared: Arc<Shared>) {
     shared.change_connected(|connected| connected.remove(&addresses, &client));
 }
 
-/// Takes the packets of one client.
+/// Receives the packets of one client.
 struct ClientSink<'a> {
     shared: &'a Shared,
     own: &'a [IpAddr],
@@ -327,8 +327,8 @@ impl PacketSink for ClientSink<'_> {
 }
 
 impl Shared {
-    /// Waits until the client asks for its addresses, and answers. Returns the addresses, or why there are none; nothing
-    /// if the client has ended the association: it wanted to know whether the hub is well.
+    /// Waits until the client requests its addresses, and answers. Returns the addresses, or why there are none.
+    /// Returns nothing if the client has ended the association, which it does after checking that the hub works.
     async fn greet(
         &self,
         association: &Association,
@@ -379,7 +379,7 @@ impl Shared {
         result
     }
 
-    /// Checks packets of a client with the addresses `own`, and passes them on.
+    /// Checks packets of a client with the addresses `own`, and forwards them.
     async fn deliver(&self, mut packets: Vec<Bytes>, own: &[IpAddr], client: &Client) {
         let (mtu, at) = (client.inlet.mtu(), self.meters.now());
         packets.retain_mut(|packet| match self.direct(packet, own) {
@@ -416,7 +416,8 @@ impl Shared {
         }
     }
 
-    /// Whether a packet of a client is within its limits. If its volume is used up, it is told from time to time.
+    /// Whether a packet of a client is within its limits. If its volume is used up, the client is notified from
+    /// time to time.
     fn admit(&self, client: &Client, at: (Time, Month), packet: &[u8]) -> bool {
         let admitted = self.within_limits(client, at, Direction::Up, packet);
         admitted.map_err(|answer| client.answer(answer)).is_ok()
@@ -429,10 +430,10 @@ impl Shared {
         prohibited(packet, *from)
     }
 
-    /// Counts a packet of a client, if its limits permit.
+    /// Counts a packet of a client, if its limits permit it.
     ///
     /// # Errors
-    /// They do not. With the answer to the sender, if one is due.
+    /// The limits do not permit it. Includes the answer to the sender, if one is due.
     fn within_limits(
         &self,
         client: &Client,
@@ -463,7 +464,7 @@ impl Shared {
         self.reporter.report(peer, Event::LimitReached { limit });
     }
 
-    /// Where a packet of a client goes: to another client, or to the device (none).
+    /// The destination of a client's packet: another client, or the device (`None`).
     fn direct(&self, packet: &[u8], own: &[IpAddr]) -> Result<(Headers, Option<Client>), Refusal> {
         let headers = Headers::read(packet)?;
         if !own.contains(&headers.source) {
@@ -504,12 +505,12 @@ impl Shared {
         }
     }
 
-    /// Gives packets of the device to the clients that have their destinations. Adds answers for the senders.
+    /// Passes packets of the device to the clients that have their destinations. Adds answers for the senders.
     fn distribute(&self, packets: &mut Vec<Bytes>, answers: &mut Vec<Vec<u8>>) {
         let at = self.meters.now();
-        // Once for all packets: clients that come and go wait for a batch at most.
+        // Locked once for all packets: connecting and disconnecting clients wait for at most one batch.
         let connected = self.connected.read().unwrap_or_else(PoisonError::into_inner);
-        // Successive packets for one client are passed on together.
+        // Successive packets for one client are passed together.
         let mut run: Option<(&Client, PacketBatch)> = None;
         for packet in packets.drain(..) {
             let headers = match Headers::read(&packet) {
@@ -546,7 +547,7 @@ impl Shared {
     }
 }
 
-/// Reads packets of the device and gives each to the client that has its destination.
+/// Reads packets of the device and passes each to the client that has its destination.
 async fn read_device(device: &TunDevice, shared: &Shared) -> io::Result<()> {
     let mut reader = device.reader();
     let (mut batch, mut answers) = (Vec::new(), Vec::new());

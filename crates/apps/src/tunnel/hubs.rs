@@ -1,17 +1,17 @@
 //! The ordered list of a client's hubs: which one it uses, and when it moves.
 //!
 //! ```text
-//!   silent for a moment     ask the hub for a new association: it may have been restarted
-//!   silent for `failover`   ask all hubs in their order
-//!   one has answered        move there; until then the old association stays, and goes on if its hub answers again
+//!   silent for a moment     request a new association from the hub, which may have restarted
+//!   silent for `failover`   request one from all hubs in order
+//!   one has answered        move there; until then the old association stays, and continues if its hub answers again
 //! ```
 //!
-//! A hub owes nothing while no link may carry data. Hubs are asked over links that may carry data only.
+//! Silence does not count while no link may carry data. Requests use only links that may carry data.
 //!
-//! A hub may move: after an attempt to connect has failed, its name is looked up again.
+//! A hub may move: after a failed attempt to connect, its name is looked up again.
 //!
-//! While a client uses another hub than the first, it asks those before it from time to time, and moves back to one that
-//! has answered several times in a row.
+//! While a client uses another hub than the first, it tries the preceding ones from time to time, and moves back to
+//! one that has answered several times in a row.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -32,25 +32,27 @@ use super::network_watch::NetworkWatch;
 use crate::captive_portal::{self, CaptivePortal};
 use crate::whereabouts::Whereabouts;
 
-/// Interval of looks at an association while something is unacknowledged. An idle client needs none.
+/// Poll interval of an association while data is unacknowledged. An idle client does not poll.
 const LOOK: Duration = Duration::from_millis(100);
-/// A hub is silent if it has sent nothing for this time, and twice the round trip, after a packet was sent to it.
+/// A hub is silent if it has sent nothing for this time, and twice the round-trip time, after a packet was sent
+/// to it.
 const SILENT: Duration = Duration::from_millis(300);
-/// Twice the round trip before it is measured.
+/// Value used for twice the round-trip time before it is measured.
 const UNMEASURED: Duration = Duration::from_millis(600);
-/// How much longer the silence of a hub lasts until the user is told. A restarted hub has answered by then.
+/// Additional silence of a hub before it is reported to the user. A restarted hub has answered by then.
 const SAID_AFTER: Duration = Duration::from_secs(1);
-/// How long a hub may take to open an association while there are others to ask.
+/// How long a hub may take to open an association while there are others to try.
 const ANSWER: Duration = Duration::from_secs(2);
 /// How long the only hub may take until its name is looked up again.
 const ANSWER_BEFORE_LOOKUP: Duration = Duration::from_secs(8);
-/// Interval at which the hubs before the one in use are asked, and how often in a row they must answer.
+/// Interval at which the hubs before the one in use are tried, and number of consecutive answers that
+/// is required.
 const CHECK_INTERVAL: Duration = Duration::from_secs(10);
 const CHECKS: u32 = 3;
 /// Waits between attempts to connect.
 const SHORTEST_WAIT: Duration = Duration::from_millis(200);
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
-/// Interval of looks for a link while none is up, if the system tells of no change.
+/// Poll interval for a link while none is up, if the system reports no change.
 const LINK_LOOK: Duration = Duration::from_secs(5);
 
 /// A hub, and how to reach it.
@@ -61,7 +63,7 @@ pub struct Hub {
     place: Whereabouts,
 }
 
-/// Is told the addresses of all hubs when one has moved, before they are used.
+/// Callback that receives the addresses of all hubs when one has moved, before they are used.
 #[derive(Clone)]
 pub struct OnMoved(pub Arc<Told>);
 
@@ -78,9 +80,9 @@ impl fmt::Debug for OnMoved {
 pub struct HubList {
     /// At least one.
     pub hubs: Vec<Hub>,
-    /// How long a hub may be silent before others are asked.
+    /// How long a hub may be silent before others are tried.
     pub failover: Duration,
-    /// Who has to know that a hub has moved.
+    /// Called when a hub has moved.
     pub on_moved: Option<OnMoved>,
 }
 
@@ -102,12 +104,12 @@ impl Hub {
     }
 }
 
-/// What the user is told about the connection to a hub.
+/// Reports to the user about the connection to a hub.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Condition {
-    /// The hub owes an answer, and has sent nothing for too long.
+    /// The hub should have answered, and has sent nothing for too long.
     Silent,
-    /// It has sent something.
+    /// The hub has sent something.
     Answers,
     /// No link may carry data, for this reason.
     Blocked(String),
@@ -115,7 +117,7 @@ pub enum Condition {
     Unblocked,
 }
 
-/// An association that a hub has just accepted. The client has not asked for addresses yet.
+/// An association that a hub has just accepted. The client has not requested addresses yet.
 #[derive(Debug)]
 pub struct Fresh {
     /// Number of the hub in the list.
@@ -135,7 +137,7 @@ pub enum NoAssociation {
     NoLink,
     /// The hub refused, or did not answer for as long as an association waits.
     Hub(ConnectError),
-    /// The hub did not answer soon enough, and there are others to ask.
+    /// The hub did not answer soon enough, and there are others to try.
     Timeout,
 }
 
@@ -180,15 +182,15 @@ impl HubList {
 
     /// Waits until a link is up that could reach a hub.
     pub async fn link_up(&self) {
-        // Before the first look, so that no change is missed.
+        // Opened before the first check, so that no change is missed.
         let mut watch = NetworkWatch::open(Changes::Interfaces, LINK_LOOK);
         while !self.has_link() {
             watch.changed(Some(LINK_LOOK)).await;
         }
     }
 
-    /// Opens an association with a hub. A hub that does not answer is waited for for a limited time if there are others.
-    /// With `rules`, the handshake uses only links that may carry data, unless there are none.
+    /// Opens an association with a hub. The wait for an answer is limited if there are other hubs. With `rules`, the
+    /// handshake uses only links that may carry data, unless there are none.
     ///
     /// # Errors
     /// [`NoAssociation`].
@@ -221,9 +223,9 @@ impl HubList {
         Ok(Fresh { index, endpoint, association })
     }
 
-    /// Waits until the hub in use has become silent and a hub has accepted a new association. `sent` is notified whenever
-    /// something was sent. `tell` is called when the hub has been silent for a while, when it answers again, and when it
-    /// was found that no link may carry data, or that one may again.
+    /// Waits until the hub in use has become silent and a hub has accepted a new association. `sent` is notified
+    /// whenever data was sent. `tell` is called when the hub has been silent for a while, when it answers again, when
+    /// no link may carry data, and when a link may again.
     pub async fn replacement(
         &self,
         index: usize,
@@ -248,7 +250,7 @@ impl HubList {
         }
     }
 
-    /// Asks the hub with this number, then the others in their order and this one again, until one has accepted.
+    /// Tries the hub with this number, then the others in order and this one again, until one has accepted.
     async fn ask(&self, index: usize, rules: Rules<'_>) -> Fresh {
         if let Ok(Ok(fresh)) = timeout(self.failover, self.open(index, rules)).await {
             return fresh;
@@ -268,8 +270,8 @@ impl HubList {
         }
     }
 
-    /// Waits until a hub before the one in use has answered several times in a row. None is asked while no link may carry
-    /// data.
+    /// Waits until a hub before the one in use has answered several times in a row. No hub is tried while no link may
+    /// carry data.
     pub async fn preferred(
         &self,
         index: usize,
@@ -288,7 +290,7 @@ impl HubList {
             for (index, answers) in answers.iter_mut().enumerate() {
                 match self.open(index, rules).await {
                     Ok(fresh) if *answers + 1 >= CHECKS => return fresh,
-                    // Without a request for addresses: the hub sees an association that ends at once.
+                    // No addresses are requested: the hub sees an association that ends immediately.
                     Ok(_) => *answers += 1,
                     Err(_) => *answers = 0,
                 }
@@ -297,7 +299,7 @@ impl HubList {
     }
 }
 
-/// What has arrived from a hub, at the latest look.
+/// Data that had arrived from a hub at the last check.
 #[derive(Clone, Copy, Debug)]
 struct Watch {
     received_packets: u64,
@@ -322,7 +324,8 @@ impl Watch {
     }
 }
 
-/// Waits until the peer owes an acknowledgement, and has sent nothing for too long. It owes none while no link may carry data.
+/// Waits until an acknowledgement of the peer is overdue and the peer has sent nothing for too long. Time during
+/// which no link may carry data does not count.
 async fn silent(
     association: &Association,
     sent: &Notify,
@@ -367,18 +370,18 @@ async fn blocked(association: &Association, rules: Rules<'_>) -> String {
     }
 }
 
-/// Which hub is tried next, and after what pause.
+/// The hub that is tried next, and the pause before that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attempts {
     hubs: usize,
     index: usize,
-    /// Hubs that have failed since one has accepted.
+    /// Number of hubs that have failed since one has accepted.
     failed: usize,
     wait: Duration,
 }
 
 impl Attempts {
-    /// The first hub of so many.
+    /// Starts with the first of this number of hubs.
     pub const fn new(hubs: usize) -> Self {
         Self { hubs, index: 0, failed: 0, wait: SHORTEST_WAIT }
     }
@@ -388,13 +391,13 @@ impl Attempts {
         self.index
     }
 
-    /// A hub has accepted.
+    /// Notes that a hub has accepted.
     pub const fn on_accepted(&mut self, index: usize) {
         (self.index, self.failed, self.wait) = (index, 0, SHORTEST_WAIT);
     }
 
-    /// The hub did not answer, or refused: the next one is tried. Returns the pause before that; none until all have
-    /// failed.
+    /// Selects the next hub after one did not answer, or refused. Returns the pause before that, which is zero until
+    /// all have failed.
     pub fn on_failed(&mut self) -> Duration {
         self.index = (self.index + 1) % self.hubs;
         self.failed += 1;
@@ -405,8 +408,8 @@ impl Attempts {
         self.wait
     }
 
-    /// The association has ended after the hub had accepted it. Returns the pause before the same hub is tried again: a
-    /// long one if another machine with the same key has taken over.
+    /// The association has ended after the hub had accepted it. Returns the pause before the same hub is tried again:
+    /// a long one if another machine with the same key has taken over.
     pub const fn on_ended(&self, taken_over: bool) -> Duration {
         if taken_over { LONGEST_WAIT } else { SHORTEST_WAIT }
     }

@@ -1,8 +1,8 @@
 //! A lane: the packets of one association in both directions, the same at the client and at the hub.
 //!
-//! The lane is the driver of [`ropewalk_tunnel::Tunnel`]: it gives it packets, messages and the time, and carries what
-//! comes out as messages of the association or to the device. Packets wait in the tunnel, where they have a queue per
-//! flow, until the association needs them.
+//! The lane drives a [`ropewalk_tunnel::Tunnel`]: it passes packets, messages and the time to it, and passes its
+//! output to the association as messages, or to the device. Packets wait in the tunnel, which has a queue per flow,
+//! until the association needs them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -30,48 +30,49 @@ use super::path_mtu::LEAST_MTU;
 
 /// Packets that wait between the device and the tunnel's own queues.
 const INLET: usize = 1024;
-/// Largest MTU of a tunnel, bytes.
+/// Maximum MTU of a tunnel, bytes.
 const MOST_MTU: u32 = 9000;
-/// Largest IP packet, bytes. A message may be longer than the MTU that was just found.
+/// Maximum size of an IP packet, bytes. A message may be longer than the MTU that was just found.
 const LARGEST_PACKET: usize = 65_535;
-/// How often the tunnel learns of the state of the paths.
+/// Interval at which the tunnel learns the state of the paths.
 const PATHS_INTERVAL: Duration = Duration::from_millis(10);
-/// Pause after the send buffer was full. The peer's receive window was closed for longer than the queues last.
+/// Pause after the send buffer was full because the peer's receive window was closed for longer than the
+/// queues last.
 const FULL_PAUSE: std::time::Duration = std::time::Duration::from_millis(5);
-/// Messages that a tunnel does not have after which the association is ended. Each costs its sender as much as a packet.
+/// Number of invalid messages after which the association is ended. Each costs its sender as much as a packet.
 const MISPLACED_MAX: u32 = 64;
-/// How long the other end may take to acknowledge that no link carries data any more.
+/// How long the peer may take to acknowledge that no link carries data from now on.
 const LAST_RULES: Duration = Duration::from_secs(1);
-/// Flows that carry nothing for so long are forgotten.
+/// Flows that carry nothing for this time are forgotten.
 const IDLE_FLOW: Duration = Duration::from_secs(30);
 
-/// What decides how packets are carried.
+/// Settings of how packets are carried.
 #[derive(Clone, Debug, Default)]
 pub struct LaneSettings {
     /// Options of the queues.
     pub config: Config,
-    /// Rules that name classes.
+    /// Rules that assign classes.
     pub rules: Arc<[ClassRule]>,
     /// Makes the numbers of flows unpredictable.
     pub seed: u64,
-    /// Rules of the links of this end; none: all are used, unless the other end has rules.
+    /// Link rules of this end. `None` allows every link, unless the other end has rules.
     pub links: Option<Arc<LinkLedger>>,
-    /// Lets the threads that carry packets be woken less often.
+    /// Reduces how often the threads that carry packets are woken.
     pub moderation: Arc<ThreadModeration>,
-    /// What packets may take while they wait. All lanes of a hub share it.
+    /// Memory limit of waiting packets. All lanes of a hub share it.
     pub memory: Arc<PacketMemory>,
 }
 
-/// Takes packets that have arrived. They are not checked yet.
+/// Receives packets that have arrived. They are not checked yet.
 pub trait PacketSink: Send {
-    /// Takes them.
+    /// Receives the packets.
     fn deliver(&mut self, packets: Vec<Bytes>) -> impl Future<Output = ()> + Send;
 }
 
 /// Packets with their headers.
 pub type PacketBatch = Vec<(Headers, Bytes)>;
 
-/// Gives packets to a lane.
+/// Passes packets to a lane.
 #[derive(Clone, Debug)]
 pub struct LaneInlet {
     packets: mpsc::Sender<PacketBatch>,
@@ -126,21 +127,22 @@ pub struct Lane {
     share: QueueShare,
     mtu: Arc<AtomicU32>,
     counters: Arc<Counters>,
-    /// What was counted when the counters were last passed on.
+    /// The counts when they were last added to the counters.
     counted: LaneTotals,
-    /// When the tunnel learned of the paths.
+    /// When the tunnel last learned the state of the paths.
     paths_at: Option<Time>,
-    /// Packets that came from the device or the peer since then.
+    /// Packets from the device or the peer since then.
     passed: u64,
-    /// Messages of the peer that a tunnel does not have.
+    /// Number of invalid messages of the peer.
     misplaced: u32,
-    /// Told whenever packets were given to the association.
+    /// Notified whenever packets were passed to the association.
     sent: Arc<Notify>,
-    /// What each path had carried then.
+    /// Bytes that each path had carried at that time.
     carried: Vec<u64>,
-    /// The rules of the paths that the other end was told.
+    /// The path rules that were last sent to the peer.
     told: Vec<PathRule>,
-    /// Until when the other end may acknowledge that no link carries data any more. Only that is sent until then.
+    /// Until when the peer may acknowledge that no link carries data from now on. Nothing else is sent until
+    /// then.
     last_until: Option<Time>,
 }
 
@@ -186,7 +188,7 @@ impl Lane {
         (lane, inlet)
     }
 
-    /// Notified whenever packets were given to the association.
+    /// Notified whenever packets were passed to the association.
     pub fn sent(&self) -> Arc<Notify> {
         self.sent.clone()
     }
@@ -257,7 +259,7 @@ impl Lane {
         self.pass_counters_on();
     }
 
-    /// Tells the tunnel the state of the paths, if that is due.
+    /// Passes the state of the paths to the tunnel, if that is due.
     fn learn_paths(&mut self) {
         let now = self.clock.now();
         if self.paths_at.is_some_and(|at| now.since(at) < PATHS_INTERVAL) {
@@ -273,7 +275,7 @@ impl Lane {
         self.pass_counters_on();
     }
 
-    /// Passes on how much passes, and learns for how long nothing will be done at a time.
+    /// Reports the packet count to the moderation, and the longest pause that this lane tolerates.
     fn moderate(&mut self) {
         let moderation = &self.settings.moderation;
         let tolerable = self.tunnel.tolerable_pause(self.clock.now());
@@ -281,7 +283,7 @@ impl Lane {
         self.tunnel.set_pause(moderation.pause());
     }
 
-    /// Counts what the links have carried, and tells both ends when a rule applies now that did not before.
+    /// Counts the bytes that the links have carried, and notifies both ends when a different rule applies.
     fn apply_link_rules(&mut self) {
         let Some(ledger) = &self.settings.links else { return };
         let links = self.association.path_links();
@@ -300,7 +302,7 @@ impl Lane {
             Some((message.take()?, Delivery::RELIABLE))
         });
         if matches!(sent, Ok(false)) {
-            // Without a link that may carry data, the message itself needs one of those that carry nothing after it.
+            // If no link may carry data, the message itself needs a link that carries nothing after it.
             let is_last = rules.iter().all(|rule| rule.usage == LinkUse::Never);
             self.last_until = is_last.then(|| self.clock.now() + LAST_RULES);
             if !is_last {
@@ -310,7 +312,7 @@ impl Lane {
         }
     }
 
-    /// When something is due although no packet comes. An idle lane has no timer.
+    /// When the next action is due without a packet. An idle lane has no timer.
     fn due(&self) -> Option<Time> {
         let idle = || match self.tunnel.flow_counts() {
             (0, 0) => None,
@@ -319,7 +321,7 @@ impl Lane {
         self.tunnel.deadline().or_else(idle)
     }
 
-    /// Gives the memory of flows back that have ended.
+    /// Releases the memory of flows that have ended.
     fn forget_idle_flows(&mut self) {
         if self.tunnel.deadline().is_none() {
             let now = self.clock.now();
@@ -345,8 +347,8 @@ impl Lane {
         }
     }
 
-    /// Gives queued packets to the association while it has less to send than the tunnel wants. Returns whether its send
-    /// buffer was full.
+    /// Passes queued packets to the association while it has less to send than the tunnel wants. Returns whether its
+    /// send buffer was full.
     fn send(&mut self) -> Result<bool, SendError> {
         let Self { association, tunnel, counters, sent, last_until, .. } = self;
         if tunnel.queued_bytes() == 0 || last_until.is_some() {
@@ -365,7 +367,7 @@ impl Lane {
         let now = self.clock.now();
         for mut message in arrived.drain(..) {
             if message.stream == CONTROL_STREAM && message.ppid == USES_PPID {
-                // The end that has rules of its own keeps to them.
+                // An end with its own rules follows those.
                 if let Some(rules) =
                     decode_uses(&message.bytes).filter(|_| self.settings.links.is_none())
                 {
@@ -395,7 +397,7 @@ impl Lane {
         }
     }
 
-    /// Adds what was counted since the last call to the counters of the whole tunnel.
+    /// Adds the counts since the last call to the counters of the tunnel.
     fn pass_counters_on(&mut self) {
         let total = LaneTotals::of(self.tunnel.counters());
         self.counters.add_lane(&self.counted, &total);
@@ -405,7 +407,7 @@ impl Lane {
 
 impl Drop for Lane {
     fn drop(&mut self) {
-        // Nothing comes any more after this.
+        // No more packets arrive after this.
         self.packets.close();
         while let Ok(queued) = self.packets.try_recv() {
             self.share.memory().give_back(cost_of(&queued));
@@ -413,12 +415,12 @@ impl Drop for Lane {
     }
 }
 
-/// What packets cost that wait for the tunnel.
+/// Memory cost of packets that wait for the tunnel.
 fn cost_of(packets: &PacketBatch) -> u64 {
     packets.iter().map(|(_, packet)| packet_cost(packet.len() as u32)).sum()
 }
 
-/// Uses the paths as these rules say.
+/// Applies these rules to the paths.
 fn obey(association: &Association, rules: &[PathRule]) {
     for (path, rule) in rules.iter().enumerate() {
         association.set_path_use(path, path_use(rule.usage), rule.cost);

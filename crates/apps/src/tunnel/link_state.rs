@@ -5,10 +5,10 @@ use ropewalk_runtime::interfaces::{self, InterfaceAddress};
 
 use super::links::LinkLedger;
 
-/// The rules of a client's links; none: all may carry data.
+/// Link rules of the client. `None` allows every link.
 pub type Rules<'a> = Option<&'a LinkLedger>;
 
-/// Why no link of an association may carry data; none if one may.
+/// Why no link of an association may carry data. `None` if one may.
 pub fn obstacle(association: &Association, rules: Rules<'_>) -> Option<String> {
     let links = association.path_links().into_iter().map(|path| path.link);
     let all = interfaces::list().ok()?;

@@ -1,6 +1,6 @@
-//! Rules of the links of a client: when each carries data, what it costs, and how much it may carry in a month.
+//! Link rules of a client: when each link carries data, its cost, and its monthly cap.
 //!
-//! What a link with a cap has carried is kept in a file. The file is ahead of the count by up to a step, and is
+//! The traffic of a link with a cap is kept in a file. The file is ahead of the count by up to one step, and is
 //! written when the count has reached it, so that a crash never loses traffic that was carried.
 
 use std::collections::BTreeMap;
@@ -20,11 +20,12 @@ use super::store::replace;
 use crate::access::parse_monthly;
 use crate::observe::{Event, LinkCap, PeerIdentity, Reporter};
 
-/// Least bytes that the file is ahead of the count, and the share of the cap if that is more: 20 MB of 20 GB.
+/// Minimum number of bytes that the file is ahead of the count, and the share of the cap if that is more: 20
+/// MB of 20 GB.
 const LEAST_STEP: u64 = 1_000_000;
 const STEPS_PER_CAP: u64 = 1000;
 
-/// What applies to one link, as `wwan0 use=backup cap=20GB/month cost=5`.
+/// The settings of one link, as `wwan0 use=backup cap=20GB/month cost=5`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinkSpec {
     /// Name of the network interface, or an own address.
@@ -35,7 +36,7 @@ pub struct LinkSpec {
 }
 
 impl LinkSpec {
-    /// The rule; what is not given is the default.
+    /// The rule, with defaults for missing settings.
     pub fn rule(&self) -> LinkRule {
         let LinkRule { usage, cost, cap } = LinkRule::default();
         LinkRule {
@@ -45,10 +46,10 @@ impl LinkSpec {
         }
     }
 
-    /// One for each link, with all that is given for it.
+    /// Joins the settings of each link.
     ///
     /// # Errors
-    /// Something is given twice for a link.
+    /// A setting is given twice for a link.
     pub fn joined(specs: &[Self]) -> Result<Vec<Self>, String> {
         let mut joined: Vec<Self> = Vec::new();
         for spec in specs {
@@ -109,7 +110,7 @@ fn parse_cap(text: &str) -> Result<u64, String> {
     })
 }
 
-/// What the file holds.
+/// Content of the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Stored {
     /// The month (UTC).
@@ -120,13 +121,13 @@ struct Stored {
 #[derive(Debug)]
 struct Counts {
     now: Stored,
-    /// As the file has it: for each link at least what `now` has.
+    /// Content of the file: for each link at least the value in `now`.
     written: Stored,
     /// Whether it was reported that the file cannot be written.
     is_told: bool,
 }
 
-/// The rules of all links, and what those with caps have carried this month.
+/// The rules of all links, and this month's traffic of those with caps.
 #[derive(Debug)]
 pub struct LinkLedger {
     rules: BTreeMap<String, LinkRule>,
@@ -136,10 +137,10 @@ pub struct LinkLedger {
 }
 
 impl LinkLedger {
-    /// Rules, and the file with the counts of the month, which need not exist.
+    /// Opens the rules and the file with the counts of the month, which need not exist.
     ///
     /// # Errors
-    /// Something is given twice for a link, or the file cannot be read or written, or is damaged.
+    /// A setting is given twice for a link, or the file cannot be read or written, or is damaged.
     pub fn open(specs: &[LinkSpec], file: &Path) -> io::Result<Self> {
         let specs = LinkSpec::joined(specs).map_err(io::Error::other)?;
         let rules: BTreeMap<_, _> =
@@ -162,7 +163,7 @@ impl LinkLedger {
         Ok(ledger)
     }
 
-    /// Reports it when a cap changes the use of a link, and when the file cannot be written.
+    /// Reports when a cap changes the use of a link, and when the file cannot be written.
     #[must_use]
     pub fn reporting_to(mut self, reporter: Reporter) -> Self {
         self.reporter = Some(reporter);
@@ -179,8 +180,7 @@ impl LinkLedger {
         self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts `bytes` that a link has carried in either direction. If the file cannot be written, they are counted
-    /// nevertheless.
+    /// Counts `bytes` that a link has carried in either direction, even if the file cannot be written.
     pub fn count(&self, link: &str, bytes: u64) {
         self.count_in(this_month(), link, bytes);
     }
@@ -214,7 +214,7 @@ impl LinkLedger {
         counts.is_told = failed.is_some();
     }
 
-    /// Writes the file, ahead of the counts by so many steps.
+    /// Writes the file, ahead of the counts by this number of steps.
     fn write(&self, counts: &mut Counts, steps: u64) -> io::Result<()> {
         let mut ahead = counts.now.clone();
         for (link, rule) in &self.rules {
@@ -242,7 +242,7 @@ impl LinkLedger {
         self.rules.keys().filter(is_forbidden).cloned().collect()
     }
 
-    /// Why a link carries nothing now; none if it may carry data.
+    /// Why a link carries nothing now. `None` if it may carry data.
     pub fn why_forbidden(&self, link: &str) -> Option<String> {
         let rule = self.rules.get(link).filter(|_| self.rule(link).usage == LinkUse::Never)?;
         Some(match rule.usage {
@@ -251,7 +251,7 @@ impl LinkLedger {
         })
     }
 
-    /// The links with caps, and what they have carried this month.
+    /// The links with caps, and their traffic this month.
     pub fn caps(&self) -> Vec<LinkCap> {
         let counts = self.lock();
         let is_past = this_month() > counts.now.month;
@@ -273,7 +273,7 @@ impl Drop for LinkLedger {
     }
 }
 
-/// What a cap has done to the use of a link.
+/// Describes the effect of a cap on the use of a link.
 fn reached(link: &str, usage: LinkUse) -> String {
     match usage {
         LinkUse::Never => {
@@ -285,7 +285,7 @@ fn reached(link: &str, usage: LinkUse) -> String {
     }
 }
 
-/// The engine's word for a use.
+/// Converts a use to that of the engine.
 pub(super) const fn path_use(usage: LinkUse) -> PathUse {
     match usage {
         LinkUse::Always => PathUse::Always,
@@ -295,8 +295,8 @@ pub(super) const fn path_use(usage: LinkUse) -> PathUse {
     }
 }
 
-/// Begins to count from zero in a later month. Returns whether it is one. An earlier one changes nothing: a clock that was
-/// set back, or that a machine without a battery starts with, gives no new volume.
+/// Restarts the counts at zero in a later month. Returns whether it did. An earlier month changes nothing: a clock
+/// that was set back, or that starts without a battery, grants no new volume.
 fn begin_month(stored: &mut Stored, month: Month) -> bool {
     let is_new = month > stored.month;
     if is_new {

@@ -17,7 +17,7 @@ use super::store::VolumeFile;
 use crate::access::{ClientLimits, TunnelPolicy};
 use crate::observe::ClientVolume;
 
-/// Most clients whose volumes the status names: those that have used the largest part of theirs.
+/// Maximum number of clients whose volumes the status names: those that have used the largest part of theirs.
 const SHOWN: usize = 16;
 
 /// One meter for each key that has been connected or is in the file.
@@ -26,7 +26,7 @@ pub(super) struct Meters {
     clock: Clock,
     file: VolumeFile,
     by_key: Mutex<BTreeMap<PublicKey, Arc<Meter>>>,
-    /// Whether a volume has changed since the last store, and who waits for that.
+    /// Whether a volume has changed since the last store, and a notification of that.
     is_changed: AtomicBool,
     changed: Notify,
 }
@@ -35,7 +35,7 @@ impl Meters {
     /// Reads the file.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// The file cannot be read.
     pub(super) fn open(file: &Path) -> Result<Self, TunnelError> {
         let clock = Clock::start();
         let (file, volumes) = VolumeFile::open(file)?;
@@ -56,7 +56,7 @@ impl Meters {
         (self.clock.now(), Month::of_unix(unix_time().as_secs()))
     }
 
-    /// The meter of a client, which has these limits from now on.
+    /// The meter of a client, which uses these limits from now on.
     pub(super) fn of(&self, key: PublicKey, limits: ClientLimits) -> Arc<Meter> {
         let now = self.clock.now();
         let fresh = || Arc::new(Meter::new(limits, Volume::default(), now));
@@ -65,7 +65,7 @@ impl Meters {
         meter
     }
 
-    /// Applies the limits that are configured now.
+    /// Applies the limits of the current configuration.
     pub(super) fn refresh(&self, policy_of: &(dyn Fn(&PublicKey) -> TunnelPolicy + Send + Sync)) {
         let now = self.clock.now();
         for (key, meter) in &*self.lock() {
@@ -73,7 +73,7 @@ impl Meters {
         }
     }
 
-    /// A meter has counted something.
+    /// Notes that a meter has counted something.
     pub(super) fn note_change(&self) {
         if !self.is_changed.load(Ordering::Relaxed)
             && !self.is_changed.swap(true, Ordering::Relaxed)
@@ -87,10 +87,10 @@ impl Meters {
         self.changed.notified().await;
     }
 
-    /// Stores the volumes, if one has changed. Those of earlier months are left out.
+    /// Stores the volumes, if one has changed. Those of earlier months are omitted.
     ///
     /// # Errors
-    /// As the system says.
+    /// The error of the system.
     pub(super) fn store(&self) -> io::Result<()> {
         let (_, month) = self.now();
         self.is_changed.store(false, Ordering::Relaxed);
@@ -106,7 +106,7 @@ impl Meters {
         if changed { self.file.write(&volumes) } else { Ok(()) }
     }
 
-    /// The clients that have used most of their volumes.
+    /// The clients that have used the largest part of their volumes.
     pub(super) fn figures(&self) -> Vec<ClientVolume> {
         let (_, month) = self.now();
         let mut used: Vec<ClientVolume> = Vec::new();

@@ -1,4 +1,5 @@
-//! The tunnel: IP packets of a machine or a network over all its links at once, between a client and a hub.
+//! The tunnel: carries the IP packets of a machine or a network over all its links together, between a client and a
+//! hub.
 //!
 //! ```text
 //!   programs                                                       Internet
@@ -8,8 +9,8 @@
 //!   checks, class, queue  --- messages over all links, sealed ---  checks, addresses
 //! ```
 //!
-//! Each inner packet is one unordered message. The hub assigns each client its inner addresses by the client's key, and
-//! refuses packets from other addresses.
+//! Each inner packet is one unordered message. The hub assigns each client its inner addresses by the client's key,
+//! and refuses packets from other addresses.
 
 pub mod addresses;
 mod admission;

@@ -1,4 +1,4 @@
-//! Fewer wake-ups for the threads of a tunnel: they pause before they wait, while many packets pass.
+//! Reduces the wake-ups of a tunnel's threads: they pause before they wait, while many packets pass.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,7 +7,7 @@ use ropewalk_base::Duration;
 use ropewalk_runtime::clock::Clock;
 use ropewalk_tunnel::Moderation;
 
-/// A thread pauses for so many times as long while another one pauses already: that one does what is due before.
+/// Factor by which a thread pauses longer while another one pauses: that one handles due work earlier.
 const FURTHER_THREADS: u64 = 5;
 
 /// Decides how long the threads of a runtime pause before they wait.
@@ -15,7 +15,7 @@ const FURTHER_THREADS: u64 = 5;
 pub struct ThreadModeration {
     clock: Clock,
     moderation: Mutex<Moderation>,
-    /// Whether a thread pauses after which it looks at sockets and timers.
+    /// Whether a thread pauses and will then poll sockets and timers.
     one_pauses: AtomicBool,
 }
 
@@ -30,13 +30,13 @@ impl Default for ThreadModeration {
 }
 
 impl ThreadModeration {
-    /// Lets the threads of a runtime pause before they wait.
+    /// Makes the threads of a runtime pause before they wait.
     pub fn moderate(self: Arc<Self>, runtime: &mut tokio::runtime::Builder) {
         runtime.on_thread_park(move || self.rest());
     }
 
-    /// Pauses. One thread pauses briefly and then looks at sockets and timers, so that nothing waits longer. If it was always
-    /// the same thread, nobody would look while that one waits for work from another one that looked last.
+    /// Pauses. One thread pauses briefly and then polls sockets and timers, so that nothing waits longer. If it were
+    /// always the same thread, no thread would poll while that one waits for work from another one that polled last.
     fn rest(&self) {
         let pause = self.pause();
         if pause.is_zero() {
@@ -50,7 +50,7 @@ impl ThreadModeration {
         }
     }
 
-    /// Records that an association has passed on `packets` packets since this was last called for it. `tolerable`: the
+    /// Records that an association has carried `packets` packets since the last call for it. `tolerable` is the
     /// longest pause that does not harm it.
     pub fn observe(&self, packets: u64, tolerable: Duration) {
         self.lock().observe(self.clock.now(), packets, tolerable);

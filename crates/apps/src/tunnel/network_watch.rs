@@ -1,11 +1,11 @@
-//! Waits for changes of interfaces, addresses and routes, also where the system does not tell of them.
+//! Waits for changes of interfaces, addresses and routes, even if the system does not report them.
 
 use std::time::Duration;
 
 use ropewalk_runtime::system::{Changes, NetworkMonitor};
 use tokio::time::{sleep, timeout};
 
-/// Notifications of the system, or where it refuses them, the time.
+/// Notifications of the system, or a timer if the system refuses them.
 #[derive(Debug)]
 pub struct NetworkWatch {
     monitor: Option<NetworkMonitor>,
@@ -13,7 +13,7 @@ pub struct NetworkWatch {
 }
 
 impl NetworkWatch {
-    /// Tells of all changes from now on; without notifications, whenever `poll_interval` has passed.
+    /// Starts to report all changes; without notifications, whenever `poll_interval` has passed.
     ///
     /// # Panics
     /// Outside a tokio runtime.

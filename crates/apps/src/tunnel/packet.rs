@@ -18,9 +18,9 @@ const HOP_LIMIT: usize = 7;
 /// Why an inner packet is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Malformed {
-    /// It is neither IPv4 nor IPv6.
+    /// The packet is neither IPv4 nor IPv6.
     Version,
-    /// Its headers are cut off or contradict each other.
+    /// Its headers are truncated or contradict each other.
     Header,
     /// Its length is not the length that its header gives.
     Length,
@@ -28,7 +28,7 @@ pub enum Malformed {
     Source,
     /// Its destination is a loopback or unspecified address.
     Destination,
-    /// It may not be forwarded once more.
+    /// Its time to live does not permit another hop.
     TimeToLive,
 }
 
@@ -61,7 +61,7 @@ impl fmt::Display for Malformed {
 
 impl std::error::Error for Malformed {}
 
-/// What the tunnel reads of the transport header.
+/// The fields of the transport header that the tunnel uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Transport {
     /// TCP: whether the packet opens, closes or resets the connection, and whether it has data.
@@ -73,7 +73,7 @@ pub enum Transport {
     },
     /// UDP, and the first byte of its payload.
     Udp {
-        /// The first byte; none of an empty datagram.
+        /// The first byte. `None` for an empty datagram.
         first: Option<u8>,
     },
     /// ICMP or ICMPv6.
@@ -143,7 +143,7 @@ impl Headers {
     }
 
     /// A number that all packets of a flow share: same addresses, protocol and ports. `seed` makes it unpredictable,
-    /// so that nobody can choose flows that share a number with others.
+    /// so that an attacker cannot choose flows that share a number with others.
     pub fn flow(&self, seed: u64) -> u64 {
         let mut hasher = DefaultHasher::new();
         (seed, self.source, self.destination, self.protocol, self.ports).hash(&mut hasher);

@@ -1,13 +1,14 @@
-//! The memory that inner packets take while they wait, over all clients of a hub.
+//! The memory of waiting inner packets, over all clients of a hub.
 //!
-//! Each lane may have as much in a queue as all lanes leave free together (dynamic thresholds: Choudhury and Hahne, 1998). A
-//! single lane with a long queue then takes half of the limit, and `n` of them take `1/(n + 1)` each, so that something
-//! is left for those with short queues. No lane is reserved anything.
+//! Each lane may queue as much as all lanes together leave free (dynamic thresholds: Choudhury and Hahne, 1998). A
+//! single lane with a long queue then takes half of the limit, and `n` of them take `1/(n + 1)` each, which leaves
+//! some for lanes with short queues. No lane has a reservation.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A limit, and what is in use of it. Costs are bytes with bookkeeping ([`ropewalk_tunnel::packet_cost`]).
+/// A limit, and the part of it in use. Costs are bytes including bookkeeping
+/// ([`ropewalk_tunnel::packet_cost`]).
 #[derive(Debug)]
 pub struct PacketMemory {
     limit: AtomicU64,
@@ -21,27 +22,27 @@ impl Default for PacketMemory {
 }
 
 impl PacketMemory {
-    /// Nothing is in use of the limit, bytes.
+    /// Creates an unused limit, bytes.
     pub const fn new(limit: u64) -> Self {
         Self { limit: AtomicU64::new(limit), used: AtomicU64::new(0) }
     }
 
-    /// Changes the limit. What is in use beyond a lower one is not taken back at once.
+    /// Changes the limit. Memory in use beyond a lower limit is not reclaimed immediately.
     pub fn set_limit(&self, limit: u64) {
         self.limit.store(limit, Ordering::Relaxed);
     }
 
-    /// What is in use, bytes.
+    /// Memory in use, bytes.
     pub fn used(&self) -> u64 {
         self.used.load(Ordering::Relaxed)
     }
 
-    /// What is left of the limit, bytes.
+    /// Remaining memory, bytes.
     pub fn left(&self) -> u64 {
         self.limit.load(Ordering::Relaxed).saturating_sub(self.used())
     }
 
-    /// Takes so much, if it is left. Returns whether it was.
+    /// Takes this amount if it is available. Returns whether it was.
     pub fn take(&self, cost: u64) -> bool {
         let is_left = self.left() >= cost;
         if is_left {
@@ -50,13 +51,13 @@ impl PacketMemory {
         is_left
     }
 
-    /// Gives back what was taken.
+    /// Releases memory that was taken.
     pub fn give_back(&self, cost: u64) {
         self.used.fetch_sub(cost, Ordering::Relaxed);
     }
 }
 
-/// What the queues of one lane take. It is given back when the lane ends.
+/// Memory used by the queues of one lane. It is released when the lane ends.
 #[derive(Debug, Default)]
 pub struct QueueShare {
     memory: Arc<PacketMemory>,
@@ -64,7 +65,7 @@ pub struct QueueShare {
 }
 
 impl QueueShare {
-    /// Nothing of this memory.
+    /// Creates an empty share of this memory.
     pub const fn of(memory: Arc<PacketMemory>) -> Self {
         Self { memory, taken: 0 }
     }
@@ -74,7 +75,7 @@ impl QueueShare {
         &self.memory
     }
 
-    /// The queues take so much now. Returns how much each of them may take from now on, bytes.
+    /// Sets the current usage of the queues. Returns the limit of each of them from now on, bytes.
     pub fn set(&mut self, cost: u64) -> u64 {
         if cost != self.taken {
             // Wraps around if it is less than before.

@@ -10,13 +10,13 @@ use etherparse::{
 
 use super::packet::update_checksum;
 
-/// The smallest MTU of IPv6 (RFC 8200, 5), bytes.
+/// The minimum MTU of IPv6 (RFC 8200, 5), bytes.
 pub const LEAST_MTU: u32 = 1280;
 /// Headers of IP and TCP without options, bytes.
 const TCP_OVER_IPV4: u32 = 40;
 const TCP_OVER_IPV6: u32 = 60;
-/// The error contains as much of the packet as fits into the smallest MTU: of IPv6 (RFC 4443, 2.4 c), and of IPv4
-/// (RFC 1812, 4.3.2.3), bytes with all headers.
+/// Maximum length of an error with all headers, bytes: it contains as much of the packet as fits into the minimum
+/// MTU of IPv6 (RFC 4443, 2.4 c) or IPv4 (RFC 1812, 4.3.2.3).
 const ERROR_LENGTH_IPV6: usize = 1280;
 const ERROR_LENGTH_IPV4: usize = 576;
 /// Headers of IP and ICMP in the error, bytes.
@@ -29,15 +29,15 @@ const TCP_HEADER: usize = 20;
 const MSS_KIND: u8 = 2;
 
 /// The answer to a packet that does not fit into the tunnel (RFC 1191, 4; RFC 4443, 3.2), from the tunnel's own
-/// address `from`. None for packets that must not be answered, and if `from` is of the other family.
+/// address `from`. `None` for packets that must not be answered, and if `from` is of the other family.
 pub fn too_big(packet: &[u8], mtu: u32, from: IpAddr) -> Option<Vec<u8>> {
     let next_hop_mtu = u16::try_from(mtu).unwrap_or(u16::MAX);
     let cause = DestUnreachableHeader::FragmentationNeeded { next_hop_mtu };
     error_about(packet, from, cause, Icmpv6Type::PacketTooBig { mtu })
 }
 
-/// The answer to a packet that the hub's operator does not permit: communication administratively prohibited (RFC 1812,
-/// 5.2.7.1; RFC 4443, 3.1). None as with [`too_big`].
+/// The answer to a packet that the hub's operator does not permit: communication administratively prohibited (RFC
+/// 1812, 5.2.7.1; RFC 4443, 3.1). `None` in the same cases as [`too_big`].
 pub fn prohibited(packet: &[u8], from: IpAddr) -> Option<Vec<u8>> {
     let cause = Icmpv6Type::DestinationUnreachable(DestUnreachableCode::Prohibited);
     error_about(packet, from, DestUnreachableHeader::FilterProhibited, cause)
@@ -86,7 +86,7 @@ fn is_icmp_error(ip: &IpSlice<'_>) -> bool {
     }
 }
 
-/// Lowers the MSS that a TCP SYN announces, so that segments of the other side fit into `mtu`. Returns whether the
+/// Lowers the MSS that a TCP SYN announces, so that segments of the peer fit into `mtu`. Returns whether the
 /// packet was changed.
 pub fn clamp_mss(packet: &mut [u8], mtu: u32) -> bool {
     let Some((tcp_at, option_at, announced)) = find_mss(packet) else { return false };
@@ -108,7 +108,8 @@ pub fn clamp_mss(packet: &mut [u8], mtu: u32) -> bool {
     true
 }
 
-/// Where the TCP header and the value of its MSS are, and this value. None if it is no SYN with an MSS.
+/// Offsets of the TCP header and of its MSS value, and this value. `None` if the packet is not a SYN with
+/// an MSS.
 fn find_mss(packet: &[u8]) -> Option<(usize, usize, u16)> {
     let ip = IpSlice::from_slice(packet).ok()?;
     let payload = ip.payload();
@@ -132,7 +133,8 @@ fn find_mss(packet: &[u8]) -> Option<(usize, usize, u16)> {
         }
     }
     let option_at = tcp_at + TCP_HEADER + tcp.options().len() - rest.len() + 2;
-    // A TCP header is a multiple of four bytes long, so that the second word of an odd value exists, too.
+    // The length of a TCP header is a multiple of four bytes, so the second word of a value at an odd
+    // offset exists as well.
     (option_at + 2 <= packet.len()).then_some((tcp_at, option_at, announced))
 }
 

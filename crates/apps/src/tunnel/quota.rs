@@ -1,6 +1,6 @@
-//! What a client of a hub may carry: a rate in each direction, and a volume in each calendar month.
+//! Limits of a hub's client: a rate in each direction, and a volume in each calendar month.
 //!
-//! All arithmetic is in integers, and no clock is read: the time and the month are arguments.
+//! All arithmetic uses integers, and no clock is read: the time and the month are arguments.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,11 +12,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::access::ClientLimits;
 
-/// Bits that are worth a nanosecond at 1 bit/s: the unit of a bucket's level is one bit divided by this.
+/// Units of a bucket's level per bit: at 1 bit/s, a nanosecond adds one unit.
 const NANOS: u128 = 1_000_000_000;
-/// Time for which the rate may be exceeded by a client that has sent nothing before.
+/// Time for which a client that was idle before may exceed the rate.
 const BURST: Duration = Duration::from_millis(250);
-/// Least burst, bytes: the largest IP packet.
+/// Minimum burst, bytes: the largest IP packet.
 const LEAST_BURST: u64 = 65_536;
 /// Interval of the answers that tell a client that its volume is used up.
 const ANSWER_INTERVAL: Duration = Duration::from_secs(1);
@@ -94,7 +94,7 @@ impl TokenBucket {
         u128::from(Self::burst_bytes(rate_bps)) * 8 * NANOS
     }
 
-    /// Adds what has accrued. A time before the last one adds nothing.
+    /// Adds the tokens that have accrued. A time before the last one adds nothing.
     fn refill(&mut self, now: Time) {
         let accrued = u128::from(self.rate_bps) * u128::from(now.since(self.at).as_nanos());
         self.level = (self.level + accrued).min(Self::depth(self.rate_bps));
@@ -123,7 +123,7 @@ pub struct Volume {
 }
 
 impl Volume {
-    /// Begins a new month. An earlier one changes nothing: a clock that was set back gives no new volume.
+    /// Starts a new month. An earlier month changes nothing: a clock that was set back grants no new volume.
     fn follow(&mut self, month: Month) {
         if month > self.month {
             *self = Self { month, bytes: 0 };
@@ -147,21 +147,21 @@ pub enum Excess {
     Rate,
     /// The volume of the month.
     Quota {
-        /// Whether the sender of the packet is told: not more often than once a second.
+        /// Whether the sender of the packet is notified, at most once a second.
         answer: bool,
-        /// Whether it is the first packet of the month for which this is so.
+        /// Whether it is the first such packet of the month.
         is_first: bool,
     },
 }
 
-/// What one client has carried, and may carry. Tasks share it.
+/// Usage and limits of one client. Tasks share it.
 #[derive(Debug)]
 pub struct Meter(Mutex<State>);
 
 #[derive(Debug)]
 struct State {
     limits: ClientLimits,
-    /// Up and down; none without a limit of the rate.
+    /// Up and down. `None` without a rate limit.
     buckets: Option<[TokenBucket; 2]>,
     volume: Volume,
     answered_at: Option<Time>,
@@ -183,7 +183,7 @@ impl Meter {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Replaces the limits. What was carried counts on.
+    /// Replaces the limits. Earlier usage still counts.
     pub fn set_limits(&self, limits: ClientLimits, now: Time) {
         let mut state = self.lock();
         if state.limits.rate_bps != limits.rate_bps {
@@ -230,7 +230,7 @@ impl Meter {
         Ok(())
     }
 
-    /// The limits, and what was carried in the month that it was last used in.
+    /// The limits, and the usage of the month of the last packet.
     pub fn read(&self) -> (ClientLimits, Volume) {
         let state = self.lock();
         (state.limits, state.volume)
@@ -304,8 +304,8 @@ mod tests {
     }
 
     proptest! {
-        /// Between any two packets that pass, no more passes than the burst and the rate for the time; and a packet is
-        /// refused only if that much has been used.
+        /// Between any two packets that pass, at most the burst and the rate for the time pass. A packet is refused
+        /// only if that much has been used.
         #[test]
         fn a_rate_is_kept_and_is_available(
             rate in 1_u64..50_000_000_000,
@@ -315,7 +315,7 @@ mod tests {
             let meter = Meter::new(limits, Volume::default(), Time::ZERO);
             let burst = u128::from(TokenBucket::burst_bytes(rate)) * 8 * NANOS;
             let mut now = 0_u64;
-            // What the bucket must hold, by a second way of counting: bits passed, and time since it was full.
+            // The expected level of the bucket, computed differently: bits passed, and time since it was full.
             let (mut full_at, mut used) = (0_u64, 0_u128);
             let mut passed: Vec<(u64, u128)> = Vec::new();
             for (pause, bytes) in steps {

@@ -1,7 +1,7 @@
-//! Why systemd ends this process: a service is stopped for good, or is started again, or the system shuts down.
+//! Why systemd ends this process: the service is stopped, restarted, or the system shuts down.
 //!
-//! systemd sends SIGTERM in all of these cases. Its jobs tell them apart. `systemctl` reads them over systemd's own socket,
-//! which is there without a message bus and until the end of a shutdown.
+//! systemd sends SIGTERM in all of these cases. Its jobs distinguish them. `systemctl` reads them over systemd's own
+//! socket, which exists without a message bus and until the end of a shutdown.
 
 use std::fmt;
 use std::fs;
@@ -23,7 +23,7 @@ pub enum Continuation {
     Restart,
     /// The system shuts down.
     Shutdown,
-    /// systemd runs and cannot be asked.
+    /// systemd runs, but cannot be queried.
     Unknown(String),
 }
 
@@ -37,14 +37,14 @@ impl fmt::Display for Continuation {
     }
 }
 
-/// What follows the end of this process, if systemd has requested the end. `None`: nothing, the tunnel is stopped.
+/// What follows the end of this process, if systemd has requested it. `None` if the tunnel is stopped.
 pub fn continuation() -> Option<Continuation> {
     if !Path::new(BOOTED).exists() {
         return None;
     }
     let unit = fs::read_to_string("/proc/self/cgroup").ok().and_then(|groups| unit_of(&groups));
     let (answer, answered) = mpsc::channel();
-    // What does not answer in time ends with this process.
+    // A query that is not answered in time ends with this process.
     std::thread::spawn(move || answer.send(jobs()));
     match answered.recv_timeout(LIMIT) {
         Ok(Ok(jobs)) => found(&jobs, unit.as_deref()),

@@ -1,8 +1,8 @@
-//! Files of a hub: the addresses that clients have, and what they have carried.
+//! Files of a hub: the addresses and the used volumes of clients.
 //!
-//! New addresses are appended, so that one more client costs one line; the file is written as a whole when the hub starts.
-//! Volumes change with each packet, and are written as a whole once in a while. A file is replaced at once: after a crash,
-//! the old or the new one is there.
+//! New addresses are appended, so that another client costs one line; the complete file is written when the hub
+//! starts. Volumes change with each packet, and their complete file is written periodically. A file is replaced
+//! atomically: after a crash, the old or the new one exists.
 
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
@@ -15,7 +15,8 @@ use super::addresses::{Leases, Pool};
 use super::error::TunnelError;
 use super::quota::Volume;
 
-/// Replaces a file at once, so that no reader sees half of it, also after a power failure. Creates its directory.
+/// Replaces a file atomically, so that no reader sees a part of it, even after a power failure. Creates its
+/// directory.
 pub(super) fn replace(file: &Path, text: &str) -> io::Result<()> {
     let aside = file.with_extension("ropewalk-new");
     if let Some(directory) = file.parent() {
@@ -29,7 +30,7 @@ pub(super) fn replace(file: &Path, text: &str) -> io::Result<()> {
     })
 }
 
-/// The text of a file; none if it does not exist. Its directory is created then.
+/// The text of a file, empty if it does not exist. In that case its directory is created.
 fn read(file: &Path) -> Result<String, TunnelError> {
     match fs::read_to_string(file) {
         Ok(text) => Ok(text),
@@ -48,10 +49,10 @@ fn read(file: &Path) -> Result<String, TunnelError> {
 pub(super) struct LeaseFile(PathBuf);
 
 impl LeaseFile {
-    /// Reads it, and writes what applies of it.
+    /// Reads the file, and rewrites it with the valid entries.
     ///
     /// # Errors
-    /// It cannot be read or written.
+    /// The file cannot be read or written.
     pub(super) fn open(file: &Path, pool: Pool) -> Result<(Self, Leases), TunnelError> {
         let text = read(file)?;
         let leases = Leases::read(pool, &text);
@@ -66,7 +67,7 @@ impl LeaseFile {
     /// Appends the line of a key.
     ///
     /// # Errors
-    /// With the name of the file.
+    /// The error of the system, with the name of the file.
     pub(super) fn append(&self, line: &str) -> Result<(), String> {
         let file = &self.0;
         let opened = OpenOptions::new().create(true).append(true).open(file);
@@ -80,10 +81,10 @@ impl LeaseFile {
 pub(super) struct VolumeFile(PathBuf);
 
 impl VolumeFile {
-    /// Reads it. Lines that are none are left out.
+    /// Reads the file. Invalid lines are ignored.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// The file cannot be read.
     pub(super) fn open(file: &Path) -> Result<(Self, BTreeMap<PublicKey, Volume>), TunnelError> {
         let line = |line: &str| {
             let mut words = line.split_whitespace();
@@ -99,7 +100,7 @@ impl VolumeFile {
     /// Writes these volumes.
     ///
     /// # Errors
-    /// As the system says.
+    /// The error of the system.
     pub(super) fn write(&self, volumes: &[(PublicKey, Volume)]) -> io::Result<()> {
         let line = |(key, Volume { month, bytes }): &(PublicKey, Volume)| {
             format!("{key} {month} {bytes}\n")

@@ -1,4 +1,4 @@
-//! Tells the user why a link is not used: it has only addresses of a family by which no hub is known.
+//! Reports why a link is not used: it has only addresses of a family in which no hub is known.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
@@ -13,18 +13,19 @@ use super::client::Family;
 use super::network_watch::NetworkWatch;
 use crate::observe::{Event, PeerIdentity, Reporter};
 
-/// How long a link has the wrong addresses alone until that is told: those of DHCP come later than those of IPv6.
+/// How long a link has only unusable addresses before that is reported: those of DHCP arrive later than those of
+/// IPv6.
 const SETTLED: Duration = Duration::from_secs(5);
-/// Interval of looks where the system tells of no change.
+/// Poll interval if the system reports no change.
 const LOOK: Duration = Duration::from_secs(30);
 
-/// The links of a client, and what is known of them.
+/// The links of a client, and their state.
 #[derive(Debug)]
 pub struct UnusableLinks {
-    /// Interfaces and addresses that the user has named; empty: all interfaces but TUN devices.
+    /// Interfaces and addresses that the user has named. If empty, all interfaces except TUN devices.
     named: Vec<String>,
     hubs: Vec<SocketAddr>,
-    /// Those that cannot be used, and since when.
+    /// The links that cannot be used, and since when.
     since: BTreeMap<String, Instant>,
     told: BTreeSet<String>,
 }
@@ -35,7 +36,7 @@ impl UnusableLinks {
         Self { named, hubs, since: BTreeMap::new(), told: BTreeSet::new() }
     }
 
-    /// Reports each once.
+    /// Reports each unusable link once.
     pub async fn report(mut self, reporter: Reporter) -> Infallible {
         let mut watch = NetworkWatch::open(Changes::Interfaces, LOOK);
         loop {
@@ -82,7 +83,7 @@ fn problem(link: &str, family: Family) -> String {
     )
 }
 
-/// The links that have addresses of one family only, by which no hub is known, with that family.
+/// The links that have addresses of only one family, in which no hub is known, with that family.
 fn unusable(
     named: &[String],
     hubs: &[SocketAddr],

@@ -1,4 +1,4 @@
-//! A sender of files that lists as much as it may, in frames as small as it may.
+//! A sender of files that lists the maximum number of entries, in the smallest possible frames.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -15,11 +15,11 @@ use tokio::sync::mpsc;
 
 use crate::{allocated, turn};
 
-/// What an entry may cost besides its name, as the limit of the list counts it.
+/// Cost of an entry in addition to its name, as the limit of the list counts it.
 const ENTRY_COST: u64 = 160;
 const ENTRIES: u32 = 60_000;
 
-/// A sender that says what it wants and never listens.
+/// A sender that sends arbitrary messages and never reads.
 struct SilentReceiver {
     inbox: tokio::sync::Mutex<mpsc::Receiver<Bytes>>,
     hung_up: tokio::sync::Notify,
@@ -80,7 +80,7 @@ impl Accept for SingleLinkAcceptor {
     }
 }
 
-/// Entries that cannot be taken, each with a reason.
+/// Entries that cannot be accepted, each with a reason.
 fn list() -> Vec<Bytes> {
     let mut bytes = greeting().to_vec();
     for number in 0..ENTRIES {
@@ -137,7 +137,7 @@ fn a_list_costs_what_its_limit_counts_even_if_its_sender_takes_no_answers() {
     runtime.shutdown_timeout(Duration::from_secs(5));
     drop(admit);
     let _ = std::fs::remove_dir_all(&directory);
-    // Blocks on their way, names of failures, and the buffers of the threads come on top.
+    // Blocks in transit, names of failures, and the buffers of the threads are added.
     let bound = u64::from(ENTRIES) * (ENTRY_COST + 7) + (8 << 20);
     assert!(most <= bound, "{most} bytes for {ENTRIES} entries, {bound} are counted");
 }

@@ -1,6 +1,7 @@
-//! What a hostile peer costs: a counting allocator under the message handlers of the applications.
+//! Resource usage caused by a hostile peer: a counting allocator under the message handlers of the
+//! applications.
 //!
-//! A defect of each class is tried as well, by taking the limit away that prevents it: the kit has to notice.
+//! Each class of defect is also tested by removing the limit that prevents it: the test must then detect it.
 
 mod files;
 mod mux;
@@ -22,17 +23,17 @@ fn turn() -> MutexGuard<'static, ()> {
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Bytes that are allocated now.
+/// Bytes that are currently allocated.
 fn allocated() -> u64 {
     ALLOCATOR.allocated() as u64
 }
 
-/// Bytes that were allocated since the program began, and perhaps given back: copying shows here.
+/// Bytes that were allocated since the program started, including freed ones: this shows copying.
 fn allocated_in_all() -> u64 {
     ALLOCATOR.total_allocated() as u64
 }
 
-/// Numbers without any order, always the same ones.
+/// A deterministic sequence of pseudo-random numbers.
 struct Noise(u64);
 
 impl Noise {

@@ -1,5 +1,5 @@
-//! A peer of byte streams that opens, resets, sends single bytes and contradicts itself, while the application takes
-//! streams and reads little.
+//! A peer of byte streams that opens, resets, sends single bytes and contradicts itself, while the application
+//! accepts streams and reads little.
 
 use bytes::Bytes;
 use ropewalk_apps::mux::{Event, Limits, Message, Mux, Refusal, Role, StreamKey};
@@ -14,20 +14,20 @@ const LIMITS: Limits = Limits {
     peer_streams: 16,
     send_queue: 16 << 10,
 };
-/// Beyond what a peer is charged: the tables of the machine itself.
+/// Memory that is not charged to a peer: the tables of the machine itself.
 const TABLES: u64 = 64 << 10;
 
-/// What one run cost.
+/// Cost of one run.
 struct Cost {
-    /// Most bytes at a time.
+    /// Maximum number of bytes allocated at a time.
     bytes: u64,
-    /// Most events of one message.
+    /// Maximum number of events caused by one message.
     events: usize,
     /// Bytes allocated per byte of messages and bookkeeping.
     copies: f64,
 }
 
-/// What a hostile peer says next.
+/// The next message of a hostile peer.
 fn message(noise: &mut Noise, greedy: bool) -> Message {
     let credit = [0, 1, 1 << 20, u64::MAX][noise.below(4) as usize];
     let size = [1, 1, 100, 1400, 16 << 10][noise.below(5) as usize];
@@ -52,7 +52,7 @@ impl World {
         Self { mux: Mux::new(Role::Connector, limits, NUMBERS), keys: Vec::new() }
     }
 
-    /// How many events there were.
+    /// Drains the events. Returns their number.
     fn drain(&mut self) -> usize {
         let mut events = 0;
         while let Some(event) = self.mux.poll_event() {
@@ -64,7 +64,7 @@ impl World {
         events
     }
 
-    /// The application takes, answers, reads a little and lets go, as programs do that are slow.
+    /// The application accepts streams, writes, reads a little and releases handles, like a slow program.
     fn use_streams(&mut self, noise: &mut Noise) {
         let Some(count) = (self.keys.len() as u64).checked_sub(1) else { return };
         let at = noise.below(count + 1) as usize;
@@ -92,7 +92,7 @@ fn run(limits: Limits, seed: u64, greedy: bool) -> Cost {
         let id = noise.below(u64::from(NUMBERS) + 1) as u16;
         let (ppid, bytes) = message(&mut noise, greedy).encode();
         charged += 2048 + 4 * bytes.len() as u64;
-        // A peer that breaks the rules is cut off. Here it goes on, which is worse.
+        // A peer that violates the protocol is disconnected. Here it continues, which is worse.
         let _ = world.mux.handle(id, ppid, bytes);
         cost.events = cost.events.max(world.drain());
         if greedy {
@@ -101,7 +101,7 @@ fn run(limits: Limits, seed: u64, greedy: bool) -> Cost {
         } else {
             world.use_streams(&mut noise);
         }
-        // The peer takes answers only now and then.
+        // The peer accepts messages only occasionally.
         if noise.below(3) == 0 {
             drop(world.mux.poll_transmit(1400));
         }
@@ -112,7 +112,7 @@ fn run(limits: Limits, seed: u64, greedy: bool) -> Cost {
     cost
 }
 
-/// What the limits promise.
+/// The memory that the limits allow.
 fn bound(limits: &Limits) -> u64 {
     limits.memory(NUMBERS) + limits.peer_streams as u64 * 2 * limits.send_queue as u64 + TABLES
 }

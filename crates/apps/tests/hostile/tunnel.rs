@@ -1,4 +1,4 @@
-//! What packets of a hostile peer make one end of a tunnel hold.
+//! Memory that packets of a hostile peer make one end of a tunnel hold.
 
 use std::sync::Arc;
 
@@ -9,10 +9,10 @@ use ropewalk_tunnel::{Class, Config, Ecn, Header, Inner, Order, Tunnel};
 
 use crate::{allocated, turn};
 
-/// The bit of a header that asks for order. The number of a packet is below it.
+/// The bit of a header that requests order. The number of a packet is below it.
 const ORDERED: u32 = 1 << 18;
 
-/// Takes packets of flows whose numbers are far apart, one in `pause`. Returns the most that was allocated, bytes.
+/// Receives packets of flows whose numbers are far apart, one per `pause`. Returns the maximum allocation, bytes.
 fn hold(packets: u32, pause: Duration, bytes: usize) -> u64 {
     let _turn = turn();
     let before = allocated();
@@ -21,7 +21,7 @@ fn hold(packets: u32, pause: Duration, bytes: usize) -> u64 {
     let mut now = Time::ZERO;
     for number in 0..packets {
         now += pause;
-        // All flows; of each, every second packet is missing.
+        // All flows, each with every second packet missing.
         let (slot, round) =
             (number % u32::from(Config::FLOWS_MAX), number / u32::from(Config::FLOWS_MAX));
         let header = (slot << 22) | ORDERED | ((2 * round) % ORDERED);
@@ -46,8 +46,8 @@ fn packets_that_wait_for_others_take_a_bounded_part_of_the_memory() {
     }
 }
 
-/// Hubs give each client a tunnel. Here, packets for all clients wait, and packets of all clients wait for others. Returns
-/// the most that was allocated, bytes.
+/// Hubs give each client a tunnel. Here, packets to all clients are queued, and packets from all clients wait for
+/// missing ones. Returns the maximum allocation, bytes.
 fn hold_for_many(limit: u64, clients: usize, bytes: usize) -> u64 {
     let _turn = turn();
     let before = allocated();

@@ -1,5 +1,5 @@
-//! Two machines, and the messages that are under way between them: in order on each stream, in any
-//! order between streams, as an association delivers them.
+//! Two machines, and the messages in transit between them: in order on each stream, in any order
+//! between streams, as an association delivers them.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -8,7 +8,7 @@ use ropewalk_apps::mux::{
     Event, Limits, Message, Mux, Read, Refusal, Role, StreamError, StreamKey,
 };
 
-/// Streams each way: few, so that numbers are used again and again.
+/// Number of streams in each direction: few, so that numbers are reused often.
 pub const STREAMS: u16 = 6;
 /// Data per message.
 const MOST: usize = 700;
@@ -26,18 +26,18 @@ pub const LIMITS: Limits = Limits {
 #[derive(Debug)]
 pub struct User {
     pub key: StreamKey,
-    /// Number of the stream in the world, which both users know it by.
+    /// Number of the stream in the test, known to both users.
     pub number: usize,
     pub finished: bool,
     pub answered: bool,
 }
 
-/// What happened to one direction of one stream.
+/// State of one direction of one stream.
 #[derive(Debug, Default)]
 pub struct Track {
     pub written: u64,
     pub read: u64,
-    /// The writer said that nothing follows, and held on until all had left.
+    /// The writer finished the stream, and kept its handle until everything was sent.
     pub finished: bool,
     pub ended: bool,
 }
@@ -56,11 +56,11 @@ pub struct MuxPair {
     pub tracks: Vec<[Track; 2]>,
     /// Which end opened it.
     pub openers: Vec<usize>,
-    /// Streams that one user has broken off.
+    /// Streams that one user has aborted.
     pub broken: Vec<bool>,
 }
 
-/// Byte at a position of a track: tells streams, directions and positions apart.
+/// Byte at a position of a track, which identifies stream, direction and position.
 fn byte(number: usize, way: usize, position: u64) -> u8 {
     (number as u64 * 31 + way as u64 * 101 + position * 7 + position / 251) as u8
 }
@@ -91,12 +91,12 @@ impl MuxPair {
         true
     }
 
-    /// Which track the user at this end writes.
+    /// The track that the user at this end writes.
     fn way(&self, at: usize, number: usize) -> usize {
         usize::from(self.openers[number] != at)
     }
 
-    /// One message leaves this end.
+    /// Sends one message from this end.
     pub fn transmit(&mut self, at: usize) -> bool {
         let Some((id, message)) = self.ends[at].mux.poll_transmit(MOST) else { return false };
         if let Message::Data(data) | Message::Last(data) = &message {
@@ -106,7 +106,7 @@ impl MuxPair {
         true
     }
 
-    /// One message arrives at this end, on one of the streams that have some.
+    /// Delivers one message to this end, on one of the streams that have any.
     pub fn deliver(&mut self, at: usize, choice: usize) -> bool {
         let end = &mut self.ends[at];
         let waiting: Vec<u16> = end
@@ -182,7 +182,7 @@ impl MuxPair {
         self.ends[at].users[user].finished = true;
     }
 
-    /// Reads, and compares with what was written. How many bytes.
+    /// Reads, and compares with the written bytes. Returns the number of bytes.
     pub fn read(&mut self, at: usize, user: usize, most: usize) -> usize {
         let User { key, number, answered, .. } = self.ends[at].users[user];
         if !answered {
@@ -215,14 +215,14 @@ impl MuxPair {
         }
     }
 
-    /// A stream fails because one user has let go of it, or because there are too many.
+    /// A stream fails because one user has released it, or because there are too many.
     fn check_reason(&mut self, number: usize, error: &StreamError) {
         let busy = matches!(error, StreamError::Refused(why) if why.code == Refusal::BUSY);
         self.broken[number] |= busy;
         assert!(self.broken[number], "stream {number} failed without a reason: {error:?}");
     }
 
-    /// The user lets go.
+    /// The user releases the stream.
     pub fn release(&mut self, at: usize, user: usize) {
         let User { key, number, finished, .. } = self.ends[at].users.swap_remove(user);
         let way = self.way(at, number);

@@ -1,4 +1,4 @@
-//! Random operations; then everything is finished, and must come to an end.
+//! Random operations, after which everything is finished and must end.
 
 use proptest::prelude::*;
 
@@ -77,7 +77,7 @@ fn apply(pair_state: &mut MuxPair, op: &Op) {
     pair_state.check_memory(1);
 }
 
-/// Delivers and reads until nothing moves any more.
+/// Delivers and reads until no more progress is possible.
 fn settle(pair_state: &mut MuxPair) {
     loop {
         let mut moved = false;

@@ -1,4 +1,4 @@
-//! What a peer may not do, and whose turn it is.
+//! Violations by a peer, and the order of streams.
 
 use bytes::Bytes;
 use ropewalk_apps::mux::{
@@ -35,10 +35,10 @@ fn a_peer_that_breaks_the_rules_is_found_out() {
         (vec![(1, open()), (1, Message::Fin)], (1, Message::Fin), Err(Violation::Order(1))),
         (vec![(1, open())], (1, Message::Opened { credit: 1 }), Err(Violation::Order(1))),
         (vec![(1, open())], (1, Message::Refused(Refusal::new(9, ""))), Err(Violation::Order(1))),
-        // Of a stream that has ended: late, not wrong.
+        // For a stream that has ended: late, but not an error.
         (vec![], (3, data(1)), Ok(())),
         (vec![], (3, Message::Reset), Ok(())),
-        // It may not use the number again before it has heard the refusal.
+        // The number may not be reused before the peer has received the refusal.
         (vec![(1, open()), (1, Message::Reset)], (1, open()), Err(Violation::Number(1))),
     ] {
         let mut mux = mux(Role::Connector);

@@ -14,7 +14,7 @@ fn connections(streams: u16) -> (Connection, Connection) {
     (near, Connection::start(far, Role::Acceptor, Limits::default()))
 }
 
-/// Sends everything back.
+/// Echoes every stream.
 async fn echo(connection: Connection) {
     let mut tasks = JoinSet::new();
     while let Some(incoming) = connection.accept().await {
@@ -104,7 +104,7 @@ async fn a_refusal_reaches_who_opened() {
 #[tokio::test]
 async fn what_is_dropped_unanswered_or_unread_is_broken_off_at_the_other_end() {
     let (near, far) = connections(8);
-    // Nobody answers.
+    // The peer does not answer.
     let unanswered = near.open(Bytes::new()).await.unwrap();
     drop(far.accept().await.unwrap());
     assert_eq!(unanswered.opened().await.unwrap_err().code, Refusal::CANCELLED);

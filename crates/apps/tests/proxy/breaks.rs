@@ -1,4 +1,4 @@
-//! When something breaks: what was cut does not look complete, and what can be had again is.
+//! Failures: truncated data does not look complete, and everything recoverable is recovered.
 
 use std::io::ErrorKind;
 use std::sync::atomic::Ordering;
@@ -41,12 +41,12 @@ async fn a_lost_exit_resets_what_was_open_and_is_found_again_for_what_comes() {
     exit.kill();
     let end = timeout(Duration::from_secs(5), open.read(&mut [0; 9])).await.unwrap();
     assert_eq!(end.unwrap_err().kind(), ErrorKind::ConnectionReset);
-    // Nobody waits for ever.
+    // The wait is limited.
     let (_, code) = timeout(Duration::from_secs(5), socks_connect(ports.socks, server.port()))
         .await
         .expect("an answer, although there is no exit");
     assert_eq!(code, 3, "network unreachable");
-    // Who comes shortly before the exit is back waits for it.
+    // A client that connects shortly before the exit is back waits for it.
     let late = tokio::spawn(socks_connect(ports.socks, server.port()));
     sleep(Duration::from_millis(100)).await;
     *exit.up.lock().unwrap() = true;
@@ -70,11 +70,11 @@ async fn an_exit_that_forgot_us_is_given_up_but_not_one_that_is_only_silent_for_
     let ports = near(exit.clone(), None, server, short_timeouts()).await;
     let (mut open, code) = socks_connect(ports.socks, server.port()).await;
     assert_eq!(code, 0);
-    // All paths are down for a while: nobody can be reached, and the connection stays.
+    // All paths are down for a while: no target can be reached, and the connection stays.
     *exit.up.lock().unwrap() = false;
     exit.set_silent(true);
     sleep(Duration::from_millis(700)).await;
-    // The exit is heard again, on the first connection as on a second one.
+    // The exit answers again, both on the first connection and on a second one.
     *exit.up.lock().unwrap() = true;
     exit.set_silent(false);
     sleep(Duration::from_millis(700)).await;
@@ -82,7 +82,7 @@ async fn an_exit_that_forgot_us_is_given_up_but_not_one_that_is_only_silent_for_
     let mut still = [0; 5];
     timeout(Duration::from_secs(5), open.read_exact(&mut still)).await.unwrap().unwrap();
     assert_eq!(&still, b"still");
-    // It takes a second connection, but does not speak on the first one.
+    // The exit accepts a second connection, but does not answer on the first one.
     exit.set_silent(true);
     let end = timeout(Duration::from_secs(5), open.read(&mut still)).await.expect("given up");
     assert_eq!(end.unwrap_err().kind(), ErrorKind::ConnectionReset);
@@ -104,7 +104,7 @@ async fn an_exit_is_asked_while_programs_wait_and_one_that_has_stopped_is_given_
     let (mut open, code) = socks_connect(ports.socks, server.port()).await;
     assert_eq!(code, 0);
     assert!(asked().await > 0);
-    // The exit cannot be reached, so that a second connection shows nothing.
+    // The exit cannot be reached, so a second connection proves nothing.
     *exit.up.lock().unwrap() = false;
     exit.set_silent(true);
     sleep(Duration::from_millis(100)).await;

@@ -1,4 +1,4 @@
-//! What no honest program says.
+//! Input that no correct program sends.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use tokio::time::timeout;
 
 use super::testbed::{anywhere, echo_server, in_memory, near, short_timeouts, socks_connect};
 
-/// Beginnings that lead somewhere, to be spoilt.
+/// Valid beginnings, to be corrupted.
 const BEGINNINGS: [&[u8]; 6] = [
     b"",
     b"\x05\x01\x00",
@@ -33,7 +33,7 @@ proptest! {
             for (beginning, rest) in BEGINNINGS.iter().zip(&rest) {
                 for port in [ports.socks, ports.http] {
                     let mut socket = TcpStream::connect(port).await.unwrap();
-                    // It may hang up before all is said.
+                    // The peer may close the connection before everything is sent.
                     let _ = socket.write_all(&[beginning, rest.as_slice()].concat()).await;
                     let _ = socket.shutdown().await;
                     let mut sink = Vec::new();
@@ -68,7 +68,7 @@ async fn clients_that_never_complete_a_request_do_not_delay_others() {
     for port in [ports.socks, ports.http] {
         for _ in 0..700 {
             let mut socket = TcpStream::connect(port).await.unwrap();
-            // It may have been displaced already.
+            // The connection may have been displaced already.
             let _ = socket.write_all(b"\x05").await;
             slow.push(socket);
         }

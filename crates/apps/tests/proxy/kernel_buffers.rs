@@ -12,7 +12,7 @@ use tokio::time::{sleep, timeout};
 
 use super::testbed::{anywhere, exit, notice_log};
 
-/// Bytes that are carried before the reader stops. By default, the kernel's buffers grow meanwhile.
+/// Bytes that are transferred before the reader stops. By default, the kernel's buffers grow meanwhile.
 const CARRIED: usize = 64 << 20;
 
 /// Bytes in the kernel's send queue of the exit's connection to this port.

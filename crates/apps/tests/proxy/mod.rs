@@ -1,4 +1,4 @@
-//! The proxy, with real programs' connections at both sides: over a pair of queues, and over sealed
+//! The proxy, with real TCP connections on both sides: over a pair of queues, and over sealed
 //! associations.
 
 mod breaks;

@@ -1,4 +1,4 @@
-//! What programs ask for, and get.
+//! Requests of programs, and their answers.
 
 use ropewalk_apps::proxy::exit::Policy;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -8,7 +8,7 @@ use super::testbed::{
     anywhere, closed_port, echo_server, in_memory, near, say, short_timeouts, socks_connect,
 };
 
-/// Sends much, ends, and gets it back.
+/// Sends a large amount of data, ends, and receives the echo.
 async fn echoes(mut socket: TcpStream) {
     let sent: Vec<u8> = (0..300_000u32).map(|i| (i * 7 + i / 251) as u8).collect();
     let mut back = Vec::new();
@@ -60,7 +60,7 @@ async fn what_cannot_be_reached_or_may_not_gets_the_answer_of_its_language() {
         let answer = say(ports.http, &format!("{uri}\r\n\r\n")).await;
         assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{uri}: {answer}");
     }
-    // A program that speaks no proxy's language hears a reset, not an empty answer.
+    // A program that uses no proxy protocol gets a reset, not an empty answer.
     let read = async { TcpStream::connect(shut.forward).await?.read(&mut [0; 9]).await };
     assert_eq!(read.await.unwrap_err().kind(), std::io::ErrorKind::ConnectionReset);
 }
@@ -81,7 +81,7 @@ async fn a_plain_request_reaches_its_server_alone_and_rewritten() {
             while !heard[..length].ends_with(end.as_bytes()) {
                 length += socket.read(&mut heard[length..]).await.unwrap();
             }
-            // What follows would be another server's: nothing may come, not even an end.
+            // Further bytes would belong to another server: nothing may arrive, not even an end.
             let more = socket.read(&mut heard[length..]);
             let quiet = tokio::time::timeout(std::time::Duration::from_millis(200), more).await;
             socket.write_all(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nfine").await.unwrap();
@@ -100,7 +100,7 @@ async fn a_plain_request_reaches_its_server_alone_and_rewritten() {
     }
 }
 
-/// A program that reuses its connection learns from each answer that it must not.
+/// A program that reuses its connection learns from each answer that it must not do so.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_answer_of_a_server_that_keeps_its_connection_closes_that_of_the_program() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

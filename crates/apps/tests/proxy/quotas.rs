@@ -1,4 +1,4 @@
-//! Several keys at one exit: none of them takes from another what that one needs.
+//! Several keys at one exit: no key can take resources that another one needs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -81,7 +81,7 @@ async fn a_key_that_holds_all_connections_it_can_get_leaves_others_theirs() {
     let server = echo_server().await.to_string();
     let exit = SmallExit::new().await;
     let (greedy, other) = (key(), key());
-    // Several near ends with one key have no more than one.
+    // Several near ends with one key get no more than a single one.
     let near_ends: Vec<_> = (0..3).map(|_| exit.connect(greedy)).collect();
     let mut held = Vec::new();
     for near_end in &near_ends {
@@ -111,20 +111,20 @@ async fn a_key_that_asks_for_names_without_an_answer_delays_nobody_else() {
     for i in 0..60 {
         waiting.push(open(&greedy, &format!("name-{i}.invalid.example:80")).await);
     }
-    // The stalled names are at work before the other key comes.
+    // The stalled lookups are running before the other key connects.
     tokio::time::sleep(Duration::from_millis(200)).await;
     let other = exit.connect(key());
     for _ in 0..5 {
         assert!(echoes(&other, &format!("localhost:{}", server.port())).await, "by name");
         assert!(echoes(&other, &server.to_string()).await, "by address");
     }
-    // Streams that are given up end their lookups: then the greedy key is served too.
+    // Abandoned streams end their lookups, and then the greedy key is served too.
     drop(waiting);
     let name = format!("localhost:{}", server.port());
     assert!(echoes_on(open_once_there_is_room(&greedy, &name).await).await);
 }
 
-/// An open stream. The connections before it count until the exit has noticed their end.
+/// An open stream. Earlier connections count until the exit has noticed their end.
 async fn open_once_there_is_room(near_end: &Connection, target: &str) -> Stream {
     for _ in 0..100 {
         let stream = open(near_end, target).await;

@@ -17,7 +17,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 
-/// What was told, in order.
+/// The notices, in order.
 pub type NoticeLog = Arc<Mutex<Vec<Notice>>>;
 
 pub fn notice_log() -> (NoticeSink, NoticeLog) {
@@ -26,7 +26,7 @@ pub fn notice_log() -> (NoticeSink, NoticeLog) {
     (Arc::new(move |notice| all.lock().unwrap().push(notice)), notices)
 }
 
-/// Serves near ends over pairs of queues; `up` says whether it can be reached.
+/// Serves near ends over pairs of queues; `up` is whether it can be reached.
 #[derive(Clone)]
 pub struct MemoryConnector {
     pub exit: Exit,
@@ -35,19 +35,19 @@ pub struct MemoryConnector {
     pub serving: Arc<Mutex<Option<JoinHandle<()>>>>,
     pub silent: watch::Receiver<bool>,
     set_silent: Arc<watch::Sender<bool>>,
-    /// Number of requests for an answer of the exit.
+    /// Number of requests for an answer from the exit.
     pub asked: Arc<AtomicU32>,
-    /// Says that the exit has stopped.
+    /// Signals that the exit has stopped.
     pub stopped: Arc<Notify>,
 }
 
 impl MemoryConnector {
-    /// The paths fall silent, or are heard again.
+    /// Makes the paths silent, or usable again.
     pub fn set_silent(&self, silent: bool) {
         self.set_silent.send_replace(silent);
     }
 
-    /// The exit dies.
+    /// Kills the exit.
     pub fn kill(&self) {
         if let Some(task) = self.serving.lock().unwrap().take() {
             task.abort();
@@ -110,7 +110,7 @@ pub async fn near(
     Ports { socks: ports[0], http: ports[1], forward: ports[2], notices }
 }
 
-/// Times that fit a test.
+/// Timeouts that are short enough for a test.
 pub fn short_timeouts() -> ConnectTimeouts {
     ConnectTimeouts {
         first_pause: Duration::from_millis(50),
@@ -129,7 +129,7 @@ pub fn exit(policy: Policy, notify: NoticeSink) -> Exit {
     Exit::new(policy, ExitLimits { connections: 1000, ..ExitLimits::default() }, resolver, notify)
 }
 
-/// An exit that leads to this machine, over queues.
+/// An exit to this machine, over queues.
 pub fn in_memory(policy: Policy) -> MemoryConnector {
     let exit = exit(policy, notice_log().0);
     let (set_silent, silent) = watch::channel(false);
@@ -149,7 +149,7 @@ pub fn anywhere() -> Policy {
     Policy { allow_private: true, ..Policy::default() }
 }
 
-/// A server that sends everything back, then ends.
+/// A server that echoes everything, then ends.
 pub async fn echo_server() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -170,7 +170,7 @@ pub async fn closed_port() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap()
 }
 
-/// Asks for a connection by SOCKS 5, by the name `localhost`; the reply's code.
+/// Requests a connection by SOCKS 5, with the name `localhost`. Returns the reply's code.
 pub async fn socks_connect(proxy: SocketAddr, port: u16) -> (TcpStream, u8) {
     let mut socket = TcpStream::connect(proxy).await.unwrap();
     socket.write_all(b"\x05\x01\x00").await.unwrap();

@@ -79,7 +79,8 @@ impl Addresses<'_> {
         all
     }
 
-    /// Fills placeholders such as `{local1}`, `{remote2}`, `{remote6_1}` and `{device1}` in a word of a command line.
+    /// Fills placeholders such as `{local1}`, `{remote2}`, `{remote6_1}` and `{device1}` in an argument of a command
+    /// line.
     pub fn fill(&self, word: &str) -> String {
         let mut word = word.to_owned();
         for ((path, own, peer), device) in self.pairs().zip(self.devices) {

@@ -72,9 +72,9 @@ impl CpuTime {
 /// CPU time of the programs during an emulation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProgramsCpu {
-    /// Of the sender's programs; `None` if the kernel does not count it.
+    /// CPU time of the sender's programs. `None` if the kernel does not count it.
     pub sender: Option<CpuTime>,
-    /// Of the receiver's programs; `None` if the kernel does not count it.
+    /// CPU time of the receiver's programs. `None` if the kernel does not count it.
     pub receiver: Option<CpuTime>,
     /// Time that the hypervisor gave to other machines while a CPU of this one had work, summed over the CPUs. `None`
     /// if the system does not count it.
@@ -142,7 +142,7 @@ fn numbered(folder: &Path) -> impl Iterator<Item = (u32, PathBuf)> {
     entries.filter_map(|entry| Some((entry.file_name().to_str()?.parse().ok()?, entry.path())))
 }
 
-/// Samples the programs of both sides on a thread of its own.
+/// Samples the programs of both sides on its own thread.
 #[derive(Debug)]
 pub struct CpuMonitor {
     thread: JoinHandle<ProgramsCpu>,

@@ -10,7 +10,8 @@ use super::addresses::Address;
 use super::error::EmulateError;
 use super::links::Side;
 
-/// Packets that may wait for the emulator. More than it ever delays: real queues are in the links.
+/// Number of packets that may wait for the emulator. It exceeds the emulator's delay: the real
+/// queues are in the links.
 const DEVICE_QUEUE: u32 = 10_000;
 
 /// Creates the devices of one side in the namespace of the calling thread.
@@ -22,8 +23,8 @@ pub fn make_devices(
     devices: &[(String, u32)],
 ) -> Result<Vec<SyncDevice>, EmulateError> {
     let made = devices.iter().map(|(name, _)| make(name)).collect::<Result<Vec<_>, _>>()?;
-    // Disables reverse path filtering: replies leave by the device of their source address, whatever way the request
-    // came.
+    // Disables reverse path filtering: replies leave through the device of their source address, regardless of the
+    // device on which the request arrived.
     for name in devices.iter().map(|(name, _)| name.as_str()).chain(["all", "default"]) {
         let file = format!("/proc/sys/net/ipv4/conf/{name}/rp_filter");
         fs::write(&file, "0").map_err(|e| EmulateError::system(file, e))?;
@@ -58,9 +59,9 @@ fn make(name: &str) -> Result<SyncDevice, EmulateError> {
 
 /// The `ip` commands for IPv4.
 ///
-/// A packet takes the path that the *sender's* address belongs to. At the sender, a rule selects it by source
-/// address. At the receiver, the network of the destination selects it without a rule. So any pair of addresses uses
-/// the same path in both directions, and a program that does not bind gets the path of its destination address.
+/// A packet takes the path of the *sender's* address. At the sender, a rule selects the path by source address. At
+/// the receiver, the network of the destination selects it without a rule. Any pair of addresses thus uses the same
+/// path in both directions, and a program that does not bind gets the path of its destination address.
 fn commands(side: Side, devices: &[(String, u32)]) -> String {
     let mut text = "link set dev lo up\n".to_owned();
     for (path, (name, mtu)) in (1..).zip(devices) {

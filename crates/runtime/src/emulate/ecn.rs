@@ -5,7 +5,7 @@ use ropewalk_base::Ecn;
 /// Congestion experienced. Any other value except 0 may be changed to it.
 const CE: u8 = 3;
 
-/// The field; [`Ecn::NotEct`] if this is no IP packet.
+/// The ECN field; [`Ecn::NotEct`] if this is not an IP packet.
 pub(super) fn field(packet: &[u8]) -> Ecn {
     match packet {
         [version, tos, ..] if version >> 4 == 4 => Ecn::from_bits(*tos),

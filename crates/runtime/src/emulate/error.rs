@@ -46,7 +46,7 @@ pub enum EmulateError {
 }
 
 impl EmulateError {
-    /// Advice on how to solve the problem.
+    /// A hint on how to solve the problem.
     pub const fn hint(&self) -> Option<&'static str> {
         match self {
             Self::NotPermitted { .. } => Some(

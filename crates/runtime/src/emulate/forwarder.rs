@@ -153,7 +153,7 @@ impl ForwardingLoop {
         }
     }
 
-    /// Publishes the traffic if it is time to.
+    /// Publishes the traffic if it is due.
     fn publish_if_due(&mut self, now: Time) {
         if let Some(traffic) = self.traffic.as_ref().filter(|_| now >= self.publish_at) {
             let (paths, refused) = (self.links.traffic(), self.refused);

@@ -101,7 +101,7 @@ pub struct PathRoutes {
 /// A packet that has reached the other side.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Arrival {
-    /// When it arrived, which may be some time ago.
+    /// The arrival time, which may lie in the past.
     pub at: Time,
     /// The side where it arrived.
     pub side: Side,
@@ -168,7 +168,7 @@ impl LiveTraffic {
     }
 }
 
-/// Most buffers that are kept for reuse.
+/// Maximum number of buffers that are kept for reuse.
 const SPARE: usize = 4096;
 
 /// The links, in virtual time. The times passed to it must never decrease.

@@ -54,7 +54,7 @@ impl Namespace {
         })
     }
 
-    /// A file by which programs with access to this `/proc` can enter the namespace.
+    /// A file through which programs with access to this `/proc` can enter the namespace.
     pub fn file(&self) -> PathBuf {
         PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), self.handle.as_raw_fd()))
     }

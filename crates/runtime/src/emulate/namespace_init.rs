@@ -25,7 +25,7 @@ pub const SENDER_FILE: &str = "/proc/1/fd/3";
 /// Path of the receiver's network namespace for programs in the PID namespace.
 pub const RECEIVER_FILE: &str = "/proc/1/fd/4";
 
-/// The first process, and the namespaces that programs are started in.
+/// The first process, and the namespaces in which programs are started.
 #[derive(Debug)]
 pub struct NamespaceInit {
     child: Child,
@@ -83,7 +83,7 @@ impl NamespaceInit {
             setns(&self.pids, CloneFlags::CLONE_NEWPID)?;
             network.enter()?;
             // A program inherits the signal mask of its thread and must receive its signals. A signal to this process
-            // in this moment ends it, as if nothing had been started.
+            // at this moment ends it, as if nothing had been started.
             SigSet::all().thread_unblock()?;
             // Entering the mount namespace changed the directory to its root.
             command.current_dir(&self.directory).spawn()

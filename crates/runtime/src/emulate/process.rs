@@ -19,7 +19,7 @@ pub struct Program {
     /// The program as it was given.
     pub name: String,
     child: Child,
-    /// Whether it leads its own process group, which then receives the signals.
+    /// Whether the child leads its own process group. If so, signals are sent to the group.
     leads_group: bool,
 }
 

@@ -24,7 +24,7 @@ use crate::clock::Clock;
 
 /// Poll interval for listening sockets of the far side.
 const LISTEN_POLL_INTERVAL: std::time::Duration = std::time::Duration::from_millis(5);
-/// How long programs of the far side may take to end by themselves. When the command ends, their last packets may
+/// How long programs of the far side may take to exit on their own. When the command ends, their last packets may
 /// still be in flight.
 const EXIT_GRACE: Duration = Duration::from_millis(400);
 /// How long they may take after a termination signal.
@@ -141,7 +141,8 @@ pub fn run(
     Ok(Outcome { status: status?, report, programs: cpu })
 }
 
-/// Starts the far side's programs, and waits until as many sockets listen there as programs were started.
+/// Starts the far side's programs, and waits until the number of listening sockets there reaches the
+/// number of programs.
 fn start_far(emulation: &Environment, programs: &Programs) -> Result<Vec<Program>, EmulateError> {
     let side = Side::Receiver;
     let environment = emulation.environment(side);

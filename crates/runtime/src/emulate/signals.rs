@@ -27,7 +27,7 @@ pub enum SignalEvent {
 }
 
 /// Receives the signals of the process. They are blocked in the calling thread and in threads that it creates
-/// afterwards; programs that these start would inherit that.
+/// afterwards; programs started by these threads would inherit the mask.
 #[derive(Debug)]
 pub struct Signals {
     file: SignalFd,

@@ -1,5 +1,5 @@
 //! Filters the addresses that an unsealed peer lists, before HEARTBEATs are sent to them. A peer must not be able to
-//! make this endpoint send to itself, to a whole network, or to a service that trusts packets from this machine.
+//! make this endpoint send to itself, to an entire network, or to a service that trusts packets from this machine.
 
 use std::net::IpAddr;
 

@@ -1,13 +1,13 @@
-//! Announces addresses of this machine that appear, and gives up those that disappear, for unsealed associations whose
+//! Announces addresses of this machine that appear, and removes those that disappear, for unsealed associations whose
 //! ends have agreed on address reconfiguration (RFC 5061; RFC 6458, 8.1.23).
 //!
 //! ```text
-//! poll of the interfaces  ->  FollowedAddresses: which addresses have been there, or been missing, for long enough
+//! poll of the interfaces  ->  FollowedAddresses: which addresses have been present, or missing, for long enough
 //!                         ->  for each association that does not know the last change: ADD-IP, DELETE-IP
 //! ```
 //!
-//! An address that flaps faster than these times causes no request. An association has at most one request about an
-//! address at a time, and 16 own addresses.
+//! An address that flaps faster than these times causes no request. An association has at most one outstanding
+//! request per address, and at most 16 own addresses.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -24,11 +24,11 @@ use super::state::EndpointState;
 use super::translated_addresses::Requested;
 use crate::interfaces::InterfaceAddress;
 
-/// How long an address is there before it is announced. The system checks new IPv6 addresses for duplicates for about a
-/// second, and routes may appear later than addresses.
+/// How long an address must be present before it is announced. The system checks new IPv6 addresses for duplicates
+/// for about a second, and routes may appear later than addresses.
 const APPEARANCE: Duration = Duration::from_secs(1);
-/// How long an address is missing before it is given up. Data uses other paths at once; an address that returns earlier
-/// needs no request.
+/// How long an address must be missing before it is removed. Data moves to other paths immediately; an address that
+/// returns earlier needs no request.
 const DISAPPEARANCE: Duration = Duration::from_secs(3);
 
 /// The addresses of this machine that associations follow.
@@ -36,11 +36,11 @@ const DISAPPEARANCE: Duration = Duration::from_secs(3);
 pub struct FollowedAddresses {
     /// Whether any association follows them.
     on: bool,
-    /// The addresses that count as present; none before the first poll.
+    /// The addresses that count as present. `None` before the first poll.
     present: Option<Vec<IpAddr>>,
     /// Addresses that have appeared or disappeared, and since when.
     changing: BTreeMap<IpAddr, Time>,
-    /// Number of changes, and one for the first poll.
+    /// Number of changes, including the first poll.
     changes: u64,
 }
 
@@ -55,14 +55,14 @@ impl FollowedAddresses {
         self.on
     }
 
-    /// Counts these addresses as present: a peer knows them already, though they may have disappeared since.
+    /// Counts these addresses as present: a peer already knows them, even if they have disappeared since.
     fn expect(&mut self, known: &[IpAddr]) {
         let present = self.present.get_or_insert_default();
         present
             .extend(known.iter().filter(|ip| !present.contains(ip)).copied().collect::<Vec<_>>());
     }
 
-    /// When the next address begins or ceases to count as present, if nothing else changes.
+    /// When the next address starts or stops counting as present, if nothing else changes.
     pub fn next_change(&self) -> Option<Time> {
         let is_present = |ip| self.present.as_ref().is_some_and(|present| present.contains(ip));
         let due = self
@@ -72,7 +72,7 @@ impl FollowedAddresses {
         due.min()
     }
 
-    /// Takes the addresses that are there now. Returns those that count as present from now on.
+    /// Updates the list with the addresses that exist now. Returns those that count as present from now on.
     fn update(&mut self, now: Time, seen: &[IpAddr]) -> Vec<IpAddr> {
         if self.changes == 0 {
             self.changes = 1;
@@ -101,7 +101,7 @@ impl FollowedAddresses {
     }
 }
 
-/// The addresses of interfaces that are up, each once: two interfaces may have the same one.
+/// The addresses of interfaces that are up, without duplicates: two interfaces may have the same address.
 fn present_addresses(all: &[InterfaceAddress]) -> Vec<IpAddr> {
     let mut seen: Vec<IpAddr> = Vec::new();
     for ip in all.iter().filter(|one| one.up).map(|one| one.ip.to_canonical()) {
@@ -113,8 +113,9 @@ fn present_addresses(all: &[InterfaceAddress]) -> Vec<IpAddr> {
 }
 
 impl Association {
-    /// Enables or disables that own addresses which appear and disappear are announced to the peer, as
-    /// [`Transport::follow_interfaces`](super::Transport::follow_interfaces) does for all associations of an endpoint.
+    /// Enables or disables announcements of own addresses that appear or disappear, as
+    /// [`Transport::follow_interfaces`](super::Transport::follow_interfaces) does for all associations of an
+    /// endpoint.
     pub fn set_follow_interfaces(&self, on: bool) {
         self.with_state(|state, peer| {
             peer.follows_interfaces = on;
@@ -122,13 +123,13 @@ impl Association {
             state.followed.on |= on && peer.session.is_none();
             state.interface_poll_due |= on;
         });
-        // It polls the interfaces from now on.
+        // The driver polls the interfaces from now on.
         self.wake_driver();
     }
 }
 
 impl EndpointState {
-    /// Follows the addresses of `all`, which are there at this moment. Returns whether all peers know them.
+    /// Follows the addresses of `all`, the current list. Returns whether all peers know them.
     pub(super) fn follow_interfaces(&mut self, now: Time, all: &[InterfaceAddress]) -> bool {
         let seen = present_addresses(all);
         self.expect_known_addresses();
@@ -144,7 +145,7 @@ impl EndpointState {
                 continue;
             }
             let Some(mut peer) = self.take_out(key) else { continue };
-            // An address that was given up, and that has been away meanwhile, is a new one.
+            // An address that was removed and has been absent meanwhile counts as new.
             peer.given_up.retain(|ip| !appeared.contains(ip));
             let done = self.tell_changes(now, &mut peer);
             if done {
@@ -157,7 +158,7 @@ impl EndpointState {
         complete
     }
 
-    /// Addresses that new associations have listed to their peers count as present.
+    /// Marks addresses that new associations have listed to their peers as present.
     fn expect_known_addresses(&mut self) {
         for key in self.keys() {
             let new =
@@ -168,8 +169,8 @@ impl EndpointState {
         }
     }
 
-    /// Requests what makes the own addresses that the peer knows the present ones. Returns whether nothing is left to
-    /// request, so that the association need not be looked at before the next change.
+    /// Requests the changes after which the peer knows exactly the addresses that are present. Returns whether no
+    /// request is left, so that the association can be skipped until the next change.
     fn tell_changes(&mut self, now: Time, peer: &mut Peer) -> bool {
         if !peer.machine.reconfigures_addresses() {
             return true;
@@ -188,7 +189,8 @@ impl EndpointState {
                 done |= !self.announce(now, peer, *ip);
             }
         }
-        // RFC 5061, 5.3: one address stays. Those that are missing wait until the peer knows one that is there.
+        // RFC 5061, 5.3: the last address is never deleted. Missing addresses stay until the peer knows one
+        // that is present.
         let stays = own.iter().any(|ip| present.contains(ip) && !peer.given_up.contains(ip));
         for ip in own.iter().filter(|ip| !present.contains(ip)) {
             if !self.is_followed(*ip) {
@@ -206,7 +208,7 @@ impl EndpointState {
         done
     }
 
-    /// Requests an address to be added. Returns whether the peer will answer, or it may be tried again.
+    /// Requests the addition of an address. Returns whether the request was made, or can be repeated later.
     fn announce(&mut self, now: Time, peer: &mut Peer, ip: IpAddr) -> bool {
         if self.socket_at(ip).is_none() {
             return false;
@@ -217,7 +219,7 @@ impl EndpointState {
         }
     }
 
-    /// Whether an own address that is there may become one of the association.
+    /// Whether an own address that is present may be added to the association.
     fn may_announce(&self, peer: &Peer, ip: IpAddr) -> bool {
         let remote = peer.routes.iter().flatten().next();
         let reachable =
@@ -227,8 +229,8 @@ impl EndpointState {
             && !peer.given_up.contains(&ip)
     }
 
-    /// Whether the endpoint uses an address if it is there, and only then: it has a socket of its family that is bound to
-    /// no address, or uses all interfaces. Addresses that the user has named are not followed.
+    /// Whether the endpoint uses an address exactly while it is present: a socket of its family is bound to the
+    /// unspecified address, or the endpoint uses all interfaces. Addresses that the user has named are not followed.
     fn is_followed(&self, ip: IpAddr) -> bool {
         let family = |local: IpAddr| local.to_canonical().is_ipv4() == ip.is_ipv4();
         let locals = || self.sockets.iter().zip(&self.links);
@@ -243,7 +245,7 @@ impl EndpointState {
         anywhere && !named
     }
 
-    /// Whether paths to a peer may begin at a socket: the peer knows an address that the socket sends from.
+    /// Whether paths to a peer may start at a socket: the peer knows an address that the socket sends from.
     pub(super) fn may_begin_at(&self, peer: &Peer, socket: usize) -> bool {
         let known = peer.machine.own_addresses();
         let (link, local) = (&self.links[socket], self.sockets[socket].local().ip());
@@ -257,8 +259,8 @@ impl EndpointState {
         }
     }
 
-    /// Gives each route of a socket that is bound to no address the address that it begins at. Otherwise the system
-    /// would send from an address that has appeared, before the peer knows it.
+    /// Sets the source address of each route whose socket is bound to the unspecified address. Otherwise the system
+    /// could send from a new address before the peer knows it.
     pub(super) fn pin_sources(&self, peer: &mut Peer) {
         let own = peer.machine.own_addresses();
         for route in peer.routes.iter_mut().flatten() {
@@ -276,14 +278,14 @@ impl EndpointState {
 }
 
 impl Peer {
-    /// An own address was given up: no path begins there until it is added again.
+    /// Notes that an own address was removed: no path starts there until it is added again.
     pub(super) fn give_up_address(&mut self, ip: IpAddr) {
         if !self.given_up.contains(&ip) {
             self.given_up.push(ip);
         }
     }
 
-    /// Whether nothing arrives on a path from where it begins, so that it may begin at another address.
+    /// Whether packets from the path's current source do not arrive, so that the path may change its source.
     pub(super) fn may_begin_elsewhere(&self, path: PathId) -> bool {
         matches!(self.machine.path_status(path), PathStatus::Inactive | PathStatus::Unconfirmed)
     }
@@ -327,12 +329,12 @@ mod tests {
     fn an_address_counts_once_it_has_been_there_or_missing_for_long_enough() {
         let mut followed = FollowedAddresses::new(true);
         let both = [ip(1), ip(2)];
-        // Time (ms), what is there, what has appeared, what counts as present.
+        // Time (ms), addresses in the list, addresses reported as new, addresses that count as present.
         type Look<'a> = (u64, &'a [IpAddr], &'a [IpAddr], &'a [IpAddr]);
         let looks: [Look<'_>; 9] = [
             (0, &both[..1], &[], &both[..1]),
             (500, &both, &[], &both[..1]),
-            // Away for a moment: the time starts over.
+            // A short absence restarts the timer.
             (900, &both[..1], &[], &both[..1]),
             (1000, &both, &[], &both[..1]),
             (1999, &both, &[], &both[..1]),
@@ -352,7 +354,7 @@ mod tests {
     fn the_next_poll_is_due_when_an_address_begins_or_ceases_to_count() {
         let mut followed = FollowedAddresses::new(true);
         let both = [ip(1), ip(2)];
-        // Time (ms), what is there, when the next change is due (ms).
+        // Time (ms), addresses in the list, time of the next change (ms).
         type Look<'a> = (u64, &'a [IpAddr], Option<u64>);
         let looks: [Look<'_>; 5] = [
             (0, &both[..1], None),
@@ -382,7 +384,7 @@ mod tests {
                 prop_assert!(followed.changing.len() <= 6);
                 prop_assert!(followed.present.as_ref().is_some_and(|known| known.len() <= 6));
             }
-            // What stays as it is becomes what counts.
+            // A list that stays the same becomes the list of present addresses.
             for _ in 0..2 {
                 at += 3000;
                 followed.update(ms(at), &last);

@@ -1,5 +1,5 @@
-//! Addresses that are added to and removed from associations while they are used (ASCONF, RFC 5061): the paths that come and go
-//! with them.
+//! Adds addresses to associations and removes them while they are in use (ASCONF, RFC 5061), with the paths that
+//! depend on them.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -19,9 +19,9 @@ use super::socket::{BindAddress, Socket};
 use super::state::{AssociationKey, EndpointState};
 use crate::interfaces;
 
-/// Most sockets of an endpoint.
+/// Maximum number of sockets of an endpoint.
 const SOCKETS_LIMIT: usize = 64;
-/// Most removed addresses of a peer that are remembered.
+/// Maximum number of removed peer addresses that are remembered.
 const FORMER_LIMIT: usize = 16;
 
 impl Association {
@@ -30,8 +30,8 @@ impl Association {
         self.inspect(|peer, _| peer.machine.reconfigures_addresses()).unwrap_or(false)
     }
 
-    /// Tells the peer that this end has this address as well. [`PathEvent::Address`] says when the peer has answered; paths begin
-    /// at the address then.
+    /// Announces an additional address of this end to the peer. [`PathEvent::Address`] reports the answer; paths from
+    /// the address start then.
     ///
     /// # Errors
     /// [`AddressError`]; in that case nothing is requested.
@@ -48,8 +48,8 @@ impl Association {
         })
     }
 
-    /// Tells the peer that this end gives up this address. Paths that begin at it end at once. [`PathEvent::Address`] says when
-    /// the peer has answered.
+    /// Removes an address of this end. Paths that start at it end immediately. [`PathEvent::Address`] reports the
+    /// peer's answer.
     ///
     /// # Errors
     /// [`AddressError`]; in that case nothing is requested.
@@ -65,7 +65,8 @@ impl Association {
         })
     }
 
-    /// Asks the peer to send to this address of this end first. [`PathEvent::Address`] says when the peer has answered.
+    /// Asks the peer to use this address of this end as its primary destination. [`PathEvent::Address`] reports the
+    /// answer.
     ///
     /// # Errors
     /// [`AddressError`]; in that case nothing is requested.
@@ -84,7 +85,7 @@ impl Association {
 }
 
 impl EndpointState {
-    /// Follows the changes of addresses that the engine has announced.
+    /// Applies the address changes that the engine has announced.
     #[cold]
     pub(super) fn follow_addresses(&mut self, now: Time, key: AssociationKey, peer: &mut Peer) {
         let mut changed = false;
@@ -117,13 +118,13 @@ impl EndpointState {
         }
     }
 
-    /// Whether a packet from an address that is not the peer's belongs to the association nevertheless, by its ASCONF.
+    /// Whether a packet from an unknown address belongs to the association nevertheless, by its ASCONF.
     pub(super) fn admits_source(&self, key: AssociationKey, packet: &Packet) -> bool {
         self.known(key).is_some_and(|peer| peer.machine.admits_source(packet))
     }
 
-    /// Whether a packet comes from an address that the peer has removed a short time ago. It was under way and is discarded: an
-    /// ABORT in answer would end the association.
+    /// Whether a packet comes from an address that the peer has removed recently. The packet was in flight and is
+    /// discarded: an ABORT in response would end the association.
     pub(super) fn is_from_former_address(
         &self,
         pair: PortPair,
@@ -135,7 +136,7 @@ impl EndpointState {
         peer.is_some_and(|peer| peer.former.contains(&source.to_canonical()))
     }
 
-    /// The socket that sends from this address. Opens one if there is none.
+    /// The socket that sends from this address. Opens one if necessary.
     pub(super) fn socket_at(&mut self, address: IpAddr) -> Option<usize> {
         let serves = |socket: &Socket, link: &BoundInterface| {
             let local = socket.local().ip();
@@ -217,11 +218,11 @@ impl EndpointState {
         Some(Route { source: wildcard.then_some(ip), ..Route::new(socket, remotes[at]) })
     }
 
-    /// Adds a path from an address that the peer does not know yet: if no other one works, the request leaves from there.
+    /// Adds a path from an address that the peer does not know yet. The request uses this path if no other one works.
     pub(super) fn announce_at(&mut self, now: Time, peer: &mut Peer, ip: IpAddr) {
         let Some(route) = self.route_from(peer, ip) else { return };
         match peer.path_to(route) {
-            // A socket that is bound to no address has one path to an address of the peer.
+            // A socket that is bound to the unspecified address has one path to each address of the peer.
             Some(path) if peer.may_begin_elsewhere(path) => {
                 peer.machine.announce_from(now, path);
                 peer.set_route(path, route);
@@ -236,13 +237,13 @@ impl EndpointState {
         }
     }
 
-    /// The peer knows this own address now: a path begins there, unless one does already.
+    /// Starts a path at an own address that the peer knows now, unless one exists.
     fn begin_at(&mut self, now: Time, peer: &mut Peer, ip: IpAddr) {
         let Some(route) = self.route_from(peer, ip) else { return };
         let announced = peer.announcing_path_from(&route);
         match peer.path_to(route).or(announced) {
-            // One socket has one path to an address of the peer. If it does not work, or begins farther away, it moves to
-            // the new source.
+            // A socket has one path to each address of the peer. If that path does not work, or its source is farther
+            // away, it moves to the new source.
             Some(path) => {
                 if peer.machine.path_status(path) != PathStatus::Active
                     || peer.is_nearer_to(path, ip)
@@ -260,7 +261,7 @@ impl EndpointState {
         }
     }
 
-    /// Ends the paths that begin at an own address, and reaches the peer's addresses from others.
+    /// Ends the paths from an own address, and adds paths from others to the peer's addresses.
     pub(super) fn leave_own(&mut self, now: Time, peer: &mut Peer, ip: IpAddr) {
         let ip = ip.to_canonical();
         peer.give_up_address(ip);
@@ -293,14 +294,14 @@ impl EndpointState {
         }
     }
 
-    /// Whether a socket that is bound to no address can send from this one.
+    /// Whether a socket that is bound to the unspecified address can send from this one.
     fn sends_from(&self, socket: usize, ip: IpAddr) -> bool {
         let link = &self.links[socket];
         let anywhere = link.local.interface.is_none();
         self.sockets[socket].local().ip().is_unspecified() && (anywhere || link.has_address(ip))
     }
 
-    /// Adds a path to an address of the peer to which no path leads any more.
+    /// Adds a path to an address of the peer that has no path left.
     fn reach_from_elsewhere(&mut self, now: Time, peer: &mut Peer, remote: SocketAddr) {
         if peer.routes.iter().flatten().any(|route| route.remote == remote) {
             return;
@@ -331,7 +332,7 @@ impl Peer {
         self.routes[path.index()] = Some(route);
     }
 
-    /// Ends the paths to an address that the peer does not have any more.
+    /// Ends the paths to an address that the peer has removed.
     pub fn leave(&mut self, now: Time, ip: IpAddr) {
         if self.former.len() == FORMER_LIMIT {
             self.former.remove(0);
@@ -346,7 +347,7 @@ impl Peer {
         }
     }
 
-    /// The path that announces the address where this route begins.
+    /// The path that announces the source address of this route.
     fn announcing_path_from(&self, route: &Route) -> Option<PathId> {
         let same = |(at, known): (usize, &Option<Route>)| {
             known.is_some_and(|known| (known.socket, known.source) == (route.socket, route.source))
@@ -356,7 +357,7 @@ impl Peer {
         paths.into_iter().position(same).map(PathId::from_index)
     }
 
-    /// Whether an own address is nearer to the other end of a path than the one where the path begins.
+    /// Whether an own address is nearer to the remote end of a path than the path's current source.
     fn is_nearer_to(&self, path: PathId, ip: IpAddr) -> bool {
         let source = |route: &Route| route.source.map(|source| SocketAddr::new(source, 0));
         let known = self.routes.get(path.index()).copied().flatten();

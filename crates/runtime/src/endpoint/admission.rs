@@ -9,7 +9,7 @@ use super::responder::HandshakeResponder;
 use super::state::{EndpointSignals, EndpointState, Shared};
 use crate::seal::{Allowed, Refused};
 
-/// What a peer is told whose key was removed.
+/// Abort reason for a peer whose key was removed.
 const REMOVED: &str = "the key is no longer among the allowed ones";
 
 /// A handle on the list of allowed peers and on the limits. It does not keep the endpoint alive.
@@ -28,9 +28,9 @@ impl Endpoint {
 }
 
 impl Admission {
-    /// Replaces the list of allowed peers. It applies to new associations at once. Associations opened by peers that
-    /// are no longer listed are aborted; all others continue. Returns the number of aborted associations. An endpoint
-    /// without sealing has no keys: the call does nothing and returns 0.
+    /// Replaces the list of allowed peers, effective immediately for new associations. Associations opened by peers
+    /// that are no longer listed are aborted; all others continue. Returns the number of aborted associations. An
+    /// endpoint without sealing has no keys: the call does nothing and returns 0.
     pub fn set_allowed(&self, allowed: Allowed) -> usize {
         let each = |shared: Arc<Shared>| {
             let mut core = shared.lock();
@@ -41,8 +41,8 @@ impl Admission {
         self.shards().map(each).sum()
     }
 
-    /// Replaces the limits. Existing associations beyond a lower number continue; beyond a lower memory, the largest
-    /// ones are aborted.
+    /// Replaces the limits. If a lower limit on their number is exceeded, existing associations continue. If a lower
+    /// memory limit is exceeded, the largest ones are aborted.
     pub fn set_limits(&self, limits: Limits) {
         let limits = limits.of_one_of(self.shards.len());
         for shared in self.shards() {
@@ -61,7 +61,7 @@ impl Admission {
         self.shards().flat_map(refused).collect()
     }
 
-    /// Waits until an initiator was refused, or the endpoint may have ended. One task waits at a time.
+    /// Waits until an initiator was refused, or the endpoint may have ended. At most one task may wait.
     pub async fn refused(&self) {
         self.signals.refused.notified().await;
     }

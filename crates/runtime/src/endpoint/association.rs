@@ -37,7 +37,7 @@ pub struct Received {
     pub ppid: u32,
     /// Its bytes.
     pub bytes: Bytes,
-    /// Whether this is the whole message. A message longer than the receive buffer is delivered in parts.
+    /// Whether this is a complete message. A message longer than the receive buffer is delivered in parts.
     pub part: Part,
     /// Whether it was sent unordered.
     pub unordered: bool,
@@ -54,7 +54,7 @@ pub struct Received {
 pub enum SendError {
     /// The association has no such stream, or the message has no bytes.
     Misuse(Refusal),
-    /// The association is shutting down (none), or has ended for this reason.
+    /// The association is shutting down (`None`), or has ended for this reason.
     Closed(Option<CloseReason>),
 }
 
@@ -79,7 +79,7 @@ impl Association {
         Self { shared, key, signals }
     }
 
-    /// Calls `work` on the peer under the lock, then wakes the driver for it. None if the association is gone.
+    /// Calls `work` on the peer under the lock, then wakes the driver for it. `None` if the association is gone.
     pub(super) fn with<T>(
         &self,
         work: impl FnOnce(&mut Peer, ropewalk_base::Time) -> T,
@@ -92,14 +92,14 @@ impl Association {
         Some(result)
     }
 
-    /// Wakes the driver, which then does for this association what has become necessary.
+    /// Wakes the driver to process this association.
     pub(super) fn wake_driver(&self) {
         let mut core = self.shared.lock();
         core.mark_ready(self.key);
         core.wake();
     }
 
-    /// As [`Association::with`], but wakes the driver only if `work` returns true with its result: otherwise the peer has
+    /// Like [`Association::with`], but wakes the driver only if `work` also returns true: otherwise the peer has
     /// nothing new to send.
     pub(super) fn with_if_needed<T>(
         &self,
@@ -115,7 +115,7 @@ impl Association {
         Some(result)
     }
 
-    /// Calls `work` on the endpoint's state and the peer under the lock. None if the association is gone.
+    /// Calls `work` on the endpoint's state and the peer under the lock. `None` if the association is gone.
     pub(super) fn with_state<T>(
         &self,
         work: impl FnOnce(&mut EndpointState, &mut Peer) -> T,
@@ -145,8 +145,8 @@ impl Association {
         core.known(self.key).map(|peer| inspect(peer, now))
     }
 
-    /// The SCTP ports of this end and of the peer, which tell several services apart. None for a sealed association,
-    /// and once the association is gone.
+    /// The SCTP ports of this end and of the peer, which distinguish services. `None` for a sealed association, and
+    /// once the association is gone.
     pub fn sctp_ports(&self) -> Option<(u16, u16)> {
         self.inspect(|peer, _| match &peer.encapsulation {
             Encapsulation::Plain(ports) => Some((ports.source, ports.destination)),
@@ -177,7 +177,7 @@ impl Association {
         self.queue(stream, &mut messages.map(|bytes| (ppid, bytes)), Delivery::RELIABLE).await
     }
 
-    /// Like [`Association::send_all`], for messages that are delivered as `delivery` says, each with its own payload
+    /// Like [`Association::send_all`], for messages with the properties in `delivery`, each with its own payload
     /// protocol identifier.
     ///
     /// # Errors
@@ -258,8 +258,8 @@ impl Association {
         }
     }
 
-    /// Waits for messages and appends all that are available, at least one. Appends none if the association has ended
-    /// and everything was read.
+    /// Waits for messages and appends all that are available, at least one. Appends nothing if the association has
+    /// ended and everything was read.
     pub async fn receive_all(&self, into: &mut Vec<Received>) {
         loop {
             let readable = self.signals.readable.notified();
@@ -270,7 +270,7 @@ impl Association {
                 while let Some(message) = peer.read(now) {
                     into.push(received(&peer.machine, message));
                 }
-                // What was read makes room in the receive buffer, which the peer may have to learn.
+                // Reading frees space in the receive buffer. The peer may need a window update.
                 (peer.ended.is_some(), into.len() > before)
             });
             if into.len() > before || ended != Some(false) {
@@ -280,7 +280,7 @@ impl Association {
         }
     }
 
-    /// Waits for the next message. None if the association has ended and everything was read.
+    /// Waits for the next message. `None` if the association has ended and everything was read.
     pub async fn receive(&self) -> Option<Received> {
         loop {
             let readable = self.signals.readable.notified();
@@ -299,7 +299,7 @@ impl Association {
         }
     }
 
-    /// Waits for the next event of a path. None if the association has ended.
+    /// Waits for the next event of a path. `None` if the association has ended.
     pub async fn next_path_event(&self) -> Option<PathEvent> {
         self.after_changes(|| {
             let news = |peer: &mut Peer| (peer.path_events.pop_front(), peer.ended.is_some());
@@ -312,7 +312,7 @@ impl Association {
         .await
     }
 
-    /// Calls `look` now and after each change of the association, until it returns something.
+    /// Calls `look` now and after each change of the association, until it returns a value.
     pub(super) async fn after_changes<T>(&self, look: impl Fn() -> Option<T>) -> T {
         loop {
             let changed = self.signals.changed.notified();
@@ -376,7 +376,7 @@ impl Association {
         }
     }
 
-    /// Ends the association at once. Unacknowledged data is lost.
+    /// Ends the association immediately. Unacknowledged data is lost.
     pub fn abort(&self) {
         self.with(|peer, _| peer.machine.abort());
     }
@@ -414,7 +414,7 @@ impl Association {
         set.unwrap_or(false)
     }
 
-    /// Says that no data follows for now, so that the scheduler may optimize the tail of the transfer.
+    /// Signals that no more data follows for now, so that the scheduler can optimize the tail of the transfer.
     pub fn end_of_data(&self) {
         self.with(|peer, _| peer.machine.end_of_data());
     }
@@ -430,8 +430,8 @@ impl Association {
         self.inspect(|peer, _| peer.machine.largest_payload() as usize).unwrap_or(1)
     }
 
-    /// Size in bytes of the largest datagram that fits into one packet: of an unordered message on stream 0 with the
-    /// payload protocol identifier 0, which has a shorter header if the association is sealed.
+    /// Size in bytes of the largest datagram that fits into one packet. A datagram is an unordered message on stream
+    /// 0 with payload protocol identifier 0, which has a shorter header if the association is sealed.
     pub fn datagram_size(&self) -> usize {
         self.inspect(|peer, _| peer.machine.largest_datagram() as usize).unwrap_or(1)
     }
@@ -445,12 +445,12 @@ impl Association {
         self.inspect(|peer, _| all(peer)).unwrap_or_default()
     }
 
-    /// The peer's public key, proved in the handshake. None without sealing, and once the association is gone.
+    /// The peer's public key, proved in the handshake. `None` without sealing, and once the association is gone.
     pub fn peer_key(&self) -> Option<PublicKey> {
         self.inspect(|peer, _| peer.public_key())?
     }
 
-    /// Why a handshake has produced no session yet. None if there is a session or no sealing.
+    /// Why a handshake has produced no session yet. `None` if there is a session or no sealing.
     pub(super) fn failed_handshake(&self) -> Option<ConnectError> {
         self.inspect(|peer, _| match &peer.encapsulation {
             Encapsulation::HandshakeInProgress(handshake) => Some(handshake.refusal().map_or_else(
@@ -461,25 +461,25 @@ impl Association {
         })?
     }
 
-    /// Measures from now on how long user data takes from its first transmission to its delivery in order.
-    /// Starts again with each call.
+    /// Starts to measure how long user data takes from its first transmission to its delivery in order.
+    /// Each call starts a new measurement.
     pub fn measure_delivery_delays(&self) {
         self.with(|peer, _| peer.machine.measure_delivery_delays());
     }
 
-    /// These delays, nanoseconds. None unless they are measured, and once the association is gone.
+    /// The measured delays, nanoseconds. `None` unless they are measured, and once the association is gone.
     pub fn delivery_delays(&self) -> Option<Histogram> {
         self.inspect(|peer, _| peer.machine.delivery_delays().cloned()).flatten()
     }
 
-    /// Statistics since the association began. None once the association is gone. Reading them does not wake the
-    /// driver.
+    /// Statistics since the association began. `None` once the association is gone. Reading them does not wake
+    /// the driver.
     pub fn stats(&self) -> Option<Stats> {
         self.with_state(Stats::of)
     }
 }
 
-/// A message as the application gets it from this association.
+/// Converts a message of this association for the application.
 pub(super) fn received(machine: &Machine, message: Message) -> Received {
     let Message { stream, ppid, ssn, tsn, payload, part, unordered, .. } = message;
     Received {

@@ -1,4 +1,4 @@
-//! Authenticated chunks of an association (AUTH, RFC 4895) and the secrets that both ends were given.
+//! Authenticated chunks of an association (AUTH, RFC 4895) and the secrets that both ends share.
 
 use ropewalk_engine::sctp::{ChunkTypes, SharedKeyError};
 
@@ -10,13 +10,14 @@ impl Association {
         self.inspect(|peer, _| peer.machine.authenticates()).unwrap_or(false)
     }
 
-    /// Types of chunks that the peer accepts in authenticated packets only, as far as this end knows them. None before the
-    /// handshake.
+    /// Types of chunks that the peer accepts in authenticated packets only, as far as this end knows them. Empty
+    /// before the handshake.
     pub fn peer_authenticated_chunks(&self) -> ChunkTypes {
         self.inspect(|peer, _| peer.machine.peer_authenticated_chunks()).unwrap_or(ChunkTypes::NONE)
     }
 
-    /// What the peer says about the layer above SCTP (RFC 5061, 4.2.6). None before the handshake, and if it says nothing.
+    /// The adaptation layer indication of the peer (RFC 5061, 4.2.6). `None` before the handshake, and if the peer
+    /// sent none.
     pub fn peer_adaptation(&self) -> Option<u32> {
         self.inspect(|peer, _| peer.machine.peer_adaptation()).flatten()
     }
@@ -29,7 +30,7 @@ impl Association {
         self.with(|peer, _| peer.machine.set_shared_key(id, key)).unwrap_or(Ok(()))
     }
 
-    /// Authenticates what is sent with this secret from now on. The peer needs to have it.
+    /// Authenticates sent packets with this secret from now on. The peer must have it.
     ///
     /// # Errors
     /// [`SharedKeyError::Unknown`], [`SharedKeyError::Deactivated`].
@@ -37,8 +38,8 @@ impl Association {
         self.with(|peer, _| peer.machine.activate_shared_key(id)).unwrap_or(Ok(()))
     }
 
-    /// Does not use this secret for what is sent any more, until it is set again. What the peer authenticates with it is
-    /// accepted, until it is deleted.
+    /// Stops using this secret for sent packets until it is set again. Packets that the peer authenticates with it
+    /// are accepted until it is deleted.
     ///
     /// # Errors
     /// [`SharedKeyError::Unknown`], [`SharedKeyError::Active`].
@@ -46,7 +47,7 @@ impl Association {
         self.with(|peer, _| peer.machine.deactivate_shared_key(id)).unwrap_or(Ok(()))
     }
 
-    /// Deletes a secret: what the peer authenticates with it is discarded.
+    /// Deletes a secret. Packets that the peer authenticates with it are discarded.
     ///
     /// # Errors
     /// [`SharedKeyError::Unknown`], [`SharedKeyError::Active`].

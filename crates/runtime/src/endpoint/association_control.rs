@@ -19,7 +19,7 @@ pub struct Undelivered {
     pub unordered: bool,
     /// Its bytes, without the beginning that the peer has acknowledged.
     pub bytes: Bytes,
-    /// Whether `bytes` is the whole message.
+    /// Whether `bytes` is the entire message.
     pub whole: bool,
     /// Whether any of the message was ever sent.
     pub sent: bool,
@@ -45,7 +45,7 @@ impl From<association::Undelivered> for Undelivered {
 }
 
 impl Association {
-    /// Calls `work` on a path. None if the path does not exist.
+    /// Calls `work` on a path. `None` if the path does not exist.
     fn on_path<T>(
         &self,
         path: usize,
@@ -57,10 +57,11 @@ impl Association {
         })?
     }
 
-    /// Enables or disables HEARTBEATs on an idle path and sets their interval; none: the association's interval.
-    /// Without HEARTBEATs an idle path is not detected as failed, a failed path is not detected as recovered, and an
-    /// association that is idle on all paths does not end when its peer disappears. Unconfirmed addresses, doubted
-    /// paths and paths whose address changes are probed in any case. Returns whether the path exists.
+    /// Enables or disables HEARTBEATs on an idle path and sets their interval. `None` selects the association's
+    /// interval. Without HEARTBEATs an idle path is not detected as failed, a failed path is not detected as
+    /// recovered, and an association that is idle on all paths does not end when its peer disappears. Unconfirmed
+    /// addresses, paths suspected of failure, and paths whose address changes are always probed. Returns whether the
+    /// path exists.
     pub fn set_heartbeats(&self, path: usize, enabled: bool, interval: Option<Duration>) -> bool {
         let set = self.on_path(path, |peer, now, path| {
             peer.machine.set_heartbeats(now, path, enabled, interval);
@@ -76,22 +77,22 @@ impl Association {
         asked.unwrap_or(false)
     }
 
-    /// Sets how many consecutive errors a path may have before it counts as failed (Path.Max.Retrans); none: the
-    /// association's value. Returns whether the path exists.
+    /// Sets how many consecutive errors a path may have before it counts as failed (Path.Max.Retrans). `None`
+    /// selects the association's value. Returns whether the path exists.
     pub fn set_path_max_retrans(&self, path: usize, most: Option<u32>) -> bool {
         let set = self.on_path(path, |peer, _, path| peer.machine.set_path_max_retrans(path, most));
         set.is_some()
     }
 
-    /// Sets after how many consecutive errors a path counts as potentially failed (RFC 7829); none: the association's value.
-    /// Returns whether the path exists.
+    /// Sets after how many consecutive errors a path counts as potentially failed (RFC 7829). `None` selects the
+    /// association's value. Returns whether the path exists.
     pub fn set_path_potentially_failed(&self, path: usize, errors: Option<u32>) -> bool {
         let set = self
             .on_path(path, |peer, _, path| peer.machine.set_path_potentially_failed(path, errors));
         set.is_some()
     }
 
-    /// The protocol parameters. None once the association is gone.
+    /// The protocol parameters. `None` once the association is gone.
     pub fn parameters(&self) -> Option<Parameters> {
         self.inspect(|peer, _| peer.machine.parameters())
     }
@@ -109,12 +110,12 @@ impl Association {
         set.unwrap_or(Ok(()))
     }
 
-    /// Whether messages of different streams are interleaved: both ends asked for it. False before the handshake.
+    /// Whether messages of different streams are interleaved: both ends requested it. False before the handshake.
     pub fn interleaves(&self) -> bool {
         self.inspect(|peer, _| peer.machine.interleaves()).unwrap_or(false)
     }
 
-    /// Whether each end reports data that it will not drop (NR-SACK): both ends asked for it. False before the handshake.
+    /// Whether both ends report non-renegable data (NR-SACK): both requested it. False before the handshake.
     pub fn reports_non_renegable(&self) -> bool {
         self.inspect(|peer, _| peer.machine.reports_non_renegable()).unwrap_or(false)
     }
@@ -124,14 +125,14 @@ impl Association {
         self.with(|peer, _| peer.machine.set_stream_scheduler(scheduler));
     }
 
-    /// Sets the priority of a stream (the least is sent first) or its weight, as the stream scheduler reads it. Returns
-    /// whether the stream exists.
+    /// Sets the priority of a stream (lowest first) or its weight, depending on the stream scheduler. Returns whether
+    /// the stream exists.
     pub fn set_stream_value(&self, stream: u16, value: u16) -> bool {
         let set = self.with(|peer, _| peer.machine.set_stream_value(StreamId(stream), value));
         set.is_some_and(|set| set.is_ok())
     }
 
-    /// Number of messages of a stream, or of all streams, that were given up by a rule, or by any rule (RFC 7496, 4.3 and 4.4).
+    /// Number of abandoned messages of a stream, or of all streams, by one policy, or by any (RFC 7496, 4.3 and 4.4).
     pub fn abandoned_messages(
         &self,
         stream: Option<u16>,
@@ -142,8 +143,8 @@ impl Association {
         self.inspect(|peer, _| counts(peer)).unwrap_or_default()
     }
 
-    /// Waits until messages are given up. Returns them, the earliest first; none if the association has ended and all were
-    /// taken. Needs [`Transport::reports_abandoned`](super::Transport::reports_abandoned).
+    /// Waits until messages are abandoned. Returns them, oldest first. `None` if the association has ended and all
+    /// were taken. Requires [`Transport::reports_abandoned`](super::Transport::reports_abandoned).
     pub async fn next_abandoned(&self) -> Option<Vec<Undelivered>> {
         self.after_changes(|| {
             let take = |peer: &mut Peer| (peer.machine.take_abandoned(), peer.ended.is_some());
@@ -157,7 +158,8 @@ impl Association {
         .await
     }
 
-    /// Messages of which nothing was ever sent, oldest first. Meant for use after the association has ended.
+    /// Messages that were never sent, not even in part, oldest first. Meant for use after the association
+    /// has ended.
     pub fn unsent(&self) -> Vec<Undelivered> {
         self.inspect(|peer, _| peer.machine.unsent().map(Into::into).collect()).unwrap_or_default()
     }

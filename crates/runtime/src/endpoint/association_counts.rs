@@ -49,7 +49,7 @@ struct Numbers {
     by_prefix: BTreeMap<Prefix, usize>,
 }
 
-/// The numbers of a whole endpoint. All shards count in them, so that limits are exact. Their lock is taken when an
+/// The counts of an endpoint, shared by all shards so that limits are exact. Their lock is taken when an
 /// association begins or ends, not for packets.
 #[derive(Clone, Debug, Default)]
 pub struct Admissions(Arc<Mutex<Numbers>>);
@@ -72,7 +72,7 @@ pub struct AssociationCounts {
 }
 
 impl AssociationCounts {
-    /// Counts nothing yet, beside the other shards that use `admissions`.
+    /// Creates empty counts that share `admissions` with other shards.
     pub fn new(admissions: Admissions) -> Self {
         Self { admissions, ..Self::default() }
     }
@@ -109,7 +109,7 @@ impl AssociationCounts {
         Admitted { key, prefix }
     }
 
-    /// Counts one association less.
+    /// Removes one association from the counts.
     pub(super) fn release(&self, admitted: Admitted) {
         let mut numbers = self.admissions.lock();
         numbers.total -= 1;

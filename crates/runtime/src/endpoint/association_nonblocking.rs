@@ -1,4 +1,5 @@
-//! Calls of an association that do not wait, for callers outside a tokio runtime, and what such callers wait for.
+//! Non-blocking calls of an association, for callers outside a tokio runtime, and the futures that signal
+//! readiness.
 
 use bytes::Bytes;
 use ropewalk_base::{Duration, PathId, StreamId, Time};
@@ -18,12 +19,12 @@ pub enum TrySendError {
     Refused(SendError),
 }
 
-/// What RFC 9260, 11.1.8, calls the status of an association.
+/// The status of an association as defined in RFC 9260, 11.1.8.
 #[derive(Clone, PartialEq, Debug)]
 pub struct AssociationStatus {
     /// State of the association.
     pub state: State,
-    /// The receive window that the peer advertised last, bytes.
+    /// The peer's last advertised receive window, bytes.
     pub peer_window_bytes: u64,
     /// DATA chunks in flight.
     pub chunks_in_flight: usize,
@@ -44,7 +45,7 @@ pub struct AssociationStatus {
 pub struct PathTimers {
     /// Retransmission timeout.
     pub rto: Duration,
-    /// Interval of HEARTBEATs while the path is idle; none: they are disabled.
+    /// Interval of HEARTBEATs while the path is idle. `None` if they are disabled.
     pub heartbeat_interval: Option<Duration>,
     /// With more consecutive errors than this, the path is inactive (Path.Max.Retrans).
     pub max_retrans: u32,
@@ -72,7 +73,7 @@ pub(super) fn take_messages(
 }
 
 impl Association {
-    /// Queues a message if the send buffer has room. Returns the room that is left, bytes. Messages are accepted before
+    /// Queues a message if the send buffer has room. Returns the remaining room, bytes. Messages are accepted before
     /// the association is established, and sent once it is.
     ///
     /// # Errors
@@ -166,8 +167,8 @@ impl Association {
         });
     }
 
-    /// Waits until the peer's SHUTDOWN has arrived: the peer sends no more data, and nothing more can be queued. What was
-    /// queued is still sent. Returns false if the association has ended without one.
+    /// Waits until the peer's SHUTDOWN has arrived: the peer sends no more data, and nothing more can be queued.
+    /// Queued data is still sent. Returns false if the association has ended without a SHUTDOWN.
     pub async fn shut_down_by_peer(&self) -> bool {
         self.after_changes(|| match self.inspect(|peer, _| (peer.shut_down_by_peer, peer.ended)) {
             Some((false, None)) => None,
@@ -182,12 +183,12 @@ impl Association {
         self.inspect(|peer, _| peer.machine.is_flushed()).unwrap_or(true)
     }
 
-    /// Why the association has ended; none if it has not.
+    /// Why the association has ended. `None` if it has not.
     pub fn close_reason(&self) -> Option<CloseReason> {
         self.inspect(|peer, _| peer.ended).unwrap_or(Some(CloseReason::Shutdown))
     }
 
-    /// The status of the association; none once it is gone.
+    /// The status of the association. `None` once it is gone.
     pub fn status(&self) -> Option<AssociationStatus> {
         self.inspect(|peer, _| {
             let machine = &peer.machine;
@@ -204,7 +205,7 @@ impl Association {
         })
     }
 
-    /// Timers of a path; none if there is no such path.
+    /// Timers of a path. `None` if there is no such path.
     pub fn path_timers(&self, path: usize) -> Option<PathTimers> {
         self.inspect(|peer, _| {
             let machine = &peer.machine;

@@ -1,4 +1,4 @@
-//! Resets and additions of streams while an association is used (RFC 6525).
+//! Resets and additions of streams while an association is in use (RFC 6525).
 
 use ropewalk_base::StreamId;
 use ropewalk_engine::sctp::association::ResetDirection;
@@ -8,7 +8,7 @@ use super::association::{Association, Received};
 use super::association_nonblocking::take_messages;
 use super::peer::Peer;
 
-/// What [`Association::try_receive_up_to_event`] has found beside messages.
+/// What [`Association::try_receive_up_to_event`] found in addition to messages.
 #[derive(Debug)]
 pub struct UpToEvent {
     /// The event that comes after the messages that were appended.
@@ -23,8 +23,9 @@ impl Association {
         self.inspect(|peer, _| peer.machine.reconfigures()).unwrap_or(false)
     }
 
-    /// Requests that these streams start over; no stream means all. Messages sent earlier are delivered before the reset, and
-    /// those sent later on outgoing streams wait for it. [`Association::next_reconfiguration`] tells how it has ended.
+    /// Requests a reset of these streams; an empty list means all. Messages sent earlier are delivered before the
+    /// reset, and those sent later on outgoing streams wait for it. [`Association::next_reconfiguration`] reports the
+    /// result.
     ///
     /// # Errors
     /// [`ReconfigurationError`]; in that case nothing is requested.
@@ -37,7 +38,7 @@ impl Association {
         self.request(|peer| peer.machine.reset_streams(&streams, direction))
     }
 
-    /// Requests that TSNs and all streams of both directions start over. No message is lost.
+    /// Requests a reset of the TSNs and of all streams in both directions. No message is lost.
     ///
     /// # Errors
     /// [`ReconfigurationError`]; in that case nothing is requested.
@@ -45,7 +46,7 @@ impl Association {
         self.request(|peer| peer.machine.reset_association())
     }
 
-    /// Requests further streams: `outgoing` ones on which this end sends, and `incoming` ones on which the peer sends.
+    /// Requests more streams: `outgoing` ones on which this end sends, and `incoming` ones on which the peer sends.
     ///
     /// # Errors
     /// [`ReconfigurationError`]; in that case nothing is requested.
@@ -77,9 +78,9 @@ impl Association {
         self.inspect(|peer, _| counts(peer)).unwrap_or_default()
     }
 
-    /// Takes the next event about streams, if there is one. A reset by the peer is taken only after the messages that were sent
-    /// before it have been received. A caller that asks before it receives each message takes it before the first message of
-    /// after.
+    /// Takes the next event about streams, if any. A reset by the peer becomes available only after the messages that
+    /// were sent before it have been received. A caller that calls this before receiving each message gets the reset
+    /// before the first message that follows it.
     pub fn try_reconfiguration(&self) -> Option<Reconfigured> {
         self.with_if_needed(|peer, _| {
             let event = peer.machine.poll_reconfiguration();
@@ -88,7 +89,7 @@ impl Association {
         })?
     }
 
-    /// Waits for the next event about streams. None if the association has ended.
+    /// Waits for the next event about streams. `None` if the association has ended.
     pub async fn next_reconfiguration(&self) -> Option<Reconfigured> {
         self.after_changes(|| match self.try_reconfiguration() {
             None if self.inspect(|peer, _| peer.ended.is_some()) == Some(false) => None,
@@ -97,7 +98,8 @@ impl Association {
         .await
     }
 
-    /// As [`Association::try_receive`], but stops at an event about streams, so that messages and events come in order.
+    /// Like [`Association::try_receive`], but stops at an event about streams, so that messages and events stay in
+    /// order.
     pub fn try_receive_up_to_event(&self, into: &mut Vec<Received>, most: usize) -> UpToEvent {
         let before = into.len();
         let found = self.with_if_needed(|peer, now| {

@@ -46,7 +46,7 @@ struct Identity {
     addresses: Vec<IpAddr>,
 }
 
-/// Most associations that are remembered after their shutdown.
+/// Maximum number of associations that are remembered after their shutdown.
 const SHUT_DOWN_LIMIT: usize = 64;
 
 /// All unsealed associations that have not ended.
@@ -101,14 +101,14 @@ impl AssociationTable {
         self.shut_down.contains(&(tag, ports))
     }
 
-    /// The local ports of all associations, and of those that were shut down of late: their peers may still ask for an
-    /// answer (RFC 9260, 8.4 (5)).
+    /// The local ports of all associations, including those that were shut down recently: their peers may still
+    /// expect an answer (RFC 9260, 8.4 (5)).
     pub fn local_ports(&self) -> BTreeSet<u16> {
         let known = self.known.values().map(|one| one.ports.local);
         known.chain(self.shut_down.iter().map(|(_, ports)| ports.local)).collect()
     }
 
-    /// Removes an association: no packet finds it any more.
+    /// Removes an association: packets no longer find it.
     pub fn remove(&mut self, key: AssociationKey) {
         let Some(Identity { ports, tag, addresses }) = self.known.remove(&key) else { return };
         if self.by_tag.get(&(tag, ports)) == Some(&key) {

@@ -1,5 +1,5 @@
-//! How many associations may wait on an SCTP port until the application takes them. While as many wait, the port refuses
-//! handshakes as one on which nothing listens does.
+//! Limits how many associations on an SCTP port may wait for the application to accept them. A port at its limit
+//! refuses handshakes like a port without a listener.
 
 use super::Endpoint;
 use super::state::{AssociationKey, EndpointState};
@@ -14,9 +14,9 @@ pub(super) struct Backlog {
 }
 
 impl Endpoint {
-    /// Sets how many associations on an SCTP port may wait until [`Endpoint::accept`] returns them (no limit but that of the
-    /// endpoint). An application that keeps accepted associations in a queue of its own sets the room that is left there. Each
-    /// shard has this room. [`Endpoint::stop_listening_on`] ends the limit.
+    /// Sets how many associations on an SCTP port may wait until [`Endpoint::accept`] returns them. The default is
+    /// the endpoint's limit. An application that queues accepted associations itself sets the space left in its
+    /// queue. The limit applies to each shard. [`Endpoint::stop_listening_on`] removes it.
     pub fn set_room(&self, sctp_port: u16, room: usize) {
         for shard in &self.shards {
             let state = &mut *shard.lock();

@@ -6,14 +6,14 @@ use ropewalk_base::Ecn;
 
 use super::dscp::Dscp;
 
-/// Most bytes in one call: the largest IPv4 datagram, less headers.
+/// Maximum number of bytes in one call: the largest IPv4 datagram, less headers.
 const BYTES_LIMIT: usize = 65_000;
 
-/// Datagrams of one size, one after the other. The last one may be shorter, as generic segmentation offload requires.
+/// Consecutive datagrams of one size. The last one may be shorter, as generic segmentation offload requires.
 #[derive(Debug)]
 pub struct Batch {
     destination: SocketAddr,
-    /// The local address to send from; none: the system chooses.
+    /// The local address to send from. `None` leaves the choice to the system.
     source: Option<IpAddr>,
     segment: usize,
     count: usize,
@@ -46,7 +46,7 @@ impl Batch {
         self.destination
     }
 
-    /// The local address to send from; none: the system chooses.
+    /// The local address to send from. `None` leaves the choice to the system.
     pub const fn source(&self) -> Option<IpAddr> {
         self.source
     }
@@ -56,7 +56,7 @@ impl Batch {
         self.source = source;
     }
 
-    /// Size of each datagram but the last, bytes.
+    /// Size of each datagram except the last, bytes.
     pub const fn segment(&self) -> usize {
         self.segment
     }
@@ -90,7 +90,7 @@ impl Batch {
         self.dscp
     }
 
-    /// Allows fragmentation by the network: the datagram is longer than its path carries and cannot be made smaller.
+    /// Allows fragmentation by the network: the datagram exceeds the path MTU and cannot be made smaller.
     pub const fn allow_fragmentation(&mut self) {
         self.may_be_fragmented = true;
     }
@@ -128,7 +128,7 @@ impl Batch {
         if length < self.segment { Fit::Last } else { Fit::More }
     }
 
-    /// Leaves out the first datagrams, which have so many bytes together.
+    /// Skips the first datagrams, which total `bytes`.
     pub fn skip(&mut self, bytes: usize) {
         self.bytes.drain(..bytes);
         self.count -= bytes.div_ceil(self.segment.max(1));
@@ -173,12 +173,12 @@ impl Batch {
     }
 }
 
-/// How a datagram fits to the previous ones of its batch.
+/// How a datagram relates to the previous ones in its batch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fit {
     /// Another datagram may follow.
     More,
-    /// Nothing was written.
+    /// No datagram was written.
     Nothing,
     /// The datagram is shorter than the others: none may follow.
     Last,

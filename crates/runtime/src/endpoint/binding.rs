@@ -1,9 +1,9 @@
-//! Binding requests: an end asks the other one from which address its datagrams arrive, and which release it runs. The
-//! terms are those of STUN (RFC 8489); the datagrams are our own.
+//! Binding requests: an end asks its peer from which address its datagrams arrive, and which release the peer runs.
+//! The terms are those of STUN (RFC 8489); the datagrams are our own.
 //!
 //! Behind a NAT, no end knows its own public (reflexive) address. The peer sees it as the source of each datagram.
-//! Request and response are datagrams of their own beside the association, sealed like probes, so only an authenticated peer
-//! requests and only the peer can respond:
+//! Requests and responses are separate datagrams, sealed like probes, so only an authenticated peer can send a
+//! request and only the peer can respond:
 //!
 //! ```text
 //! request    0 (2)  1 (2)  zeros up to 64 bytes
@@ -11,11 +11,11 @@
 //!            date, nanoseconds since 1970 (8)
 //! ```
 //!
-//! RFC 9260, 3.1: "The port number 0 MUST NOT be used." An SCTP packet begins with its source port, so a peer that does
-//! not know these datagrams discards them.
+//! RFC 9260, 3.1: "The port number 0 MUST NOT be used." An SCTP packet begins with its source port, so a peer that
+//! does not know these datagrams discards them.
 //!
-//! The response goes to the source of the request. It is not longer than the request, so a forged source gains nothing.
-//! The endpoint responds by itself and stores nothing; a response to no request is dropped.
+//! The response goes to the source of the request. It is not longer than the request, so a forged source gains
+//! nothing. The endpoint responds without the application and stores nothing. Unsolicited responses are dropped.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -31,32 +31,33 @@ use super::peer::{Peer, Route};
 use super::state::{AssociationKey, EndpointState};
 use crate::seal::{Timestamp, difference};
 
-/// What both datagrams begin with; the first two bytes are the source port 0.
+/// First four bytes of both datagrams; the first two are the source port 0.
 const REQUEST: [u8; 4] = [0, 0, 0, 1];
 const RESPONSE: [u8; 4] = [0, 0, 0, 2];
 /// Size of a request inside the seal, bytes.
 const REQUEST_LEN: usize = 64;
-/// Most bytes of a release.
+/// Maximum length of a release, bytes.
 const RELEASE_MAX: usize = 32;
 /// The release of this end.
 const RELEASE: &str = env!("CARGO_PKG_VERSION");
-/// Time between two requests, if no response comes.
+/// Interval of requests while no response arrives.
 const REPEAT: Duration = Duration::from_millis(250);
 
 const _: () = assert!(4 + 1 + 16 + 2 + 1 + RELEASE_MAX + 8 <= REQUEST_LEN);
 const _: () = assert!(RELEASE.len() <= RELEASE_MAX);
 
-/// What the peer responds about a path.
+/// The peer's response about a path.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BindingResponse {
     /// The address from which the peer receives the datagrams of the path.
     pub address: SocketAddr,
     /// The release of Ropewalk that the peer runs.
     pub release: PeerText,
-    /// Time from the question to its answer. None if the question was repeated: the answer may belong to any of them.
+    /// Time from the request to the response. `None` if the request was repeated: the response may belong to any of
+    /// them.
     pub rtt: Option<Duration>,
-    /// By how much the peer's clock is ahead of this machine's, seconds; negative if it is behind. Exact to half of the round
-    /// trip. None if the peer's release does not tell its date.
+    /// How far the peer's clock is ahead of this machine's, seconds; negative if it is behind. Accurate to half the
+    /// round-trip time. `None` if the peer's release does not send its date.
     pub clock_ahead_s: Option<f64>,
 }
 
@@ -85,8 +86,8 @@ fn put_response(from: SocketAddr, date: Timestamp, out: &mut Vec<u8>) {
     out.put_u64(date.as_unix_nanos());
 }
 
-/// Decodes a response that arrived at the date `now`. None if it makes no sense. Earlier releases do not tell their date, and
-/// later ones may append more.
+/// Decodes a response that arrived at the date `now`. `None` if it is malformed. Earlier releases do not send their
+/// date, and later ones may append more.
 fn decode_response(now: Timestamp, body: &[u8]) -> Option<BindingResponse> {
     let mut rest = body.strip_prefix(&RESPONSE)?;
     let family = rest.try_get_u8().ok()?;
@@ -130,7 +131,7 @@ impl EndpointState {
         self.put_back(key, peer);
     }
 
-    /// Sends one sealed datagram that is no SCTP packet. What the socket does not take is lost.
+    /// Sends one sealed datagram that is not an SCTP packet. It is lost if the socket does not accept it.
     pub(super) fn send_beside(
         &mut self,
         peer: &mut Peer,
@@ -166,9 +167,9 @@ impl Peer {
 }
 
 impl Association {
-    /// Asks the peer from which address the datagrams of a path arrive, and waits for its response for at most `limit`.
-    /// None without a response, without sealing, if the path or the association is gone, and if the peer's release does
-    /// not know the request.
+    /// Asks the peer from which address the datagrams of a path arrive, and waits at most `limit` for the response.
+    /// `None` without a response, without sealing, if the path or the association is gone, and if the peer's release
+    /// does not know the request.
     pub async fn request_binding(&self, path: usize, limit: Duration) -> Option<BindingResponse> {
         let number = u8::try_from(path).ok()?;
         let begin = Instant::now();
@@ -183,7 +184,7 @@ impl Association {
                     && let Some(response) = self.take_binding_response(number)
                 {
                     let rtt = (repeated == 0).then(|| begin.elapsed());
-                    // The peer read its clock before the response travelled.
+                    // The peer read its clock when it sent the response.
                     let travelled_s = rtt.unwrap_or_default().as_secs_f64() / 2.0;
                     let clock_ahead_s = response.clock_ahead_s.map(|ahead| ahead + travelled_s);
                     return Some(BindingResponse { rtt, clock_ahead_s, ..response });
@@ -201,7 +202,7 @@ impl Association {
     }
 }
 
-/// Sends the request, unless a response waits. False if it cannot be sent on this path.
+/// Sends the request, unless a response is waiting. False if it cannot be sent on this path.
 fn ask(state: &mut EndpointState, peer: &mut Peer, path: u8) -> bool {
     let route = peer.routes.get(usize::from(path)).copied().flatten();
     let sealed = matches!(peer.encapsulation, Encapsulation::Sealed(_));

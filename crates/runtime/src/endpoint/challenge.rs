@@ -12,7 +12,7 @@ use super::state::EndpointState;
 const HEARTBEAT: u32 = 4 + 4 + 16;
 
 impl Peer {
-    /// Takes the answers to challenges out of a packet of the peer. The engine does not know their nonces.
+    /// Extracts the answers to challenges from a packet of the peer. The engine does not know their nonces.
     #[inline]
     pub fn take_heartbeat_answers(&mut self, now: Time, path: PathId, packet: &Packet) {
         if !self.validation.is_idle() {
@@ -66,8 +66,8 @@ impl Peer {
     #[cold]
     pub fn may_send_unvalidated(&mut self, route: Route, path: usize, packet: &Packet) -> bool {
         let refused = |chunk: &Chunk| match chunk {
-            // RFC 5061, 5.2: an ASCONF is answered where it came from, which may be a new address. 5.3: it may be the only
-            // chunk that leaves from a new address of this end.
+            // RFC 5061, 5.2: an ASCONF is answered to its source, which may be a new address. 5.3: the ASCONF may be
+            // the only chunk that is sent from a new address of this end.
             Chunk::Extension(extension) => !matches!(
                 **extension,
                 ExtensionChunk::Asconf(..)
@@ -87,7 +87,8 @@ impl EndpointState {
     #[inline]
     pub(super) fn send_challenges(&mut self, now: Time, peer: &mut Peer) {
         let (_, tag) = peer.machine.tags();
-        // RFC 9260, 3.1: only an INIT has verification tag 0. The peer's tag is known once its cookie has come.
+        // RFC 9260, 3.1: only an INIT has verification tag 0. The peer's tag is known once its cookie has
+        // arrived.
         while tag != 0
             && let Some(challenge) = peer.validation.poll_challenge()
         {

@@ -35,8 +35,8 @@ pub struct Target {
 /// The SCTP ports of an unsealed association. Sealed associations are identified by their sessions and have no ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SctpPorts {
-    /// Local port. None: a listening endpoint uses its listening port, so that two endpoints that connect to each
-    /// other share one association. Any other endpoint uses a free port (49152 to 65535), so that there may be many
+    /// Local port. If `None`, a listening endpoint uses its listening port, so that two endpoints that connect to
+    /// each other share one association. Any other endpoint uses a free port (49152 to 65535), which allows many
     /// associations between two hosts.
     pub local: Option<u16>,
     /// Port of the service at the peer (9899).
@@ -130,7 +130,7 @@ impl Endpoint {
         self.connect_with_ports(target, ports).await
     }
 
-    /// Like [`Endpoint::connect`], with given SCTP ports. For endpoints without sealing.
+    /// Like [`Endpoint::connect`], with explicit SCTP ports. For endpoints without sealing.
     ///
     /// # Errors
     /// [`ConnectError`].
@@ -159,7 +159,7 @@ impl EndpointState {
             return Err(ConnectError::Closing);
         }
         let locals: Vec<_> = self.links.iter().map(BoundInterface::address).collect();
-        // Automatically found interfaces have no meaningful order.
+        // The order of automatically found interfaces has no meaning.
         let by_place = !self.options.automatic && !self.options.all_interfaces;
         let mut addresses = target.addresses.clone();
         if self.options.carrier == Carrier::Ip {
@@ -216,7 +216,7 @@ impl EndpointState {
         Ok(key)
     }
 
-    /// Whether no handshake is sent there while there are other routes.
+    /// Whether handshakes avoid this route while there are others.
     pub(super) fn handshake_avoids(&self, route: Route) -> bool {
         let link = &self.links[route.socket];
         self.options.handshake_avoids.iter().any(|name| link.is_called(name))
@@ -274,7 +274,7 @@ impl EndpointState {
         Err(ConnectError::NoFreePort)
     }
 
-    /// Carriage of an unsealed association with a peer at address `peer`.
+    /// Encryption setting of an unsealed association with a peer at address `peer`.
     pub(super) fn plain_encryption(&mut self, now: Time, peer: IpAddr) -> Encryption {
         let addresses = self.listed_addresses(now, peer);
         Encryption::Plain { carrier: self.options.carrier, ipv6: peer.is_ipv6(), addresses }

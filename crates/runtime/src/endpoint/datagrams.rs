@@ -1,4 +1,4 @@
-//! Messages that are worth little when they are late: the application keeps them until a path can take them.
+//! Messages that lose their value when they are late: the application keeps them until a path can take them.
 
 use bytes::Bytes;
 use ropewalk_base::{Duration, PathId, StreamId, Time};
@@ -14,7 +14,7 @@ use super::state::EndpointState;
 /// The link of a path, and what it has carried for the association.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathLink {
-    /// Name of the local interface, or else the own address.
+    /// Name of the local interface, or the local address if there is none.
     pub link: String,
     /// Bytes of all packets of the path in both directions, IP and UDP headers included.
     pub carried_bytes: u64,
@@ -25,24 +25,25 @@ pub struct PathLink {
 pub struct PathEstimate {
     /// Whether the path carries data.
     pub usable: bool,
-    /// One-way delay to the peer with queues, seconds; only differences between the paths of an association matter.
-    /// Before it is measured, half of the round trip.
+    /// One-way delay to the peer including queues, seconds. Only differences between the paths of an association
+    /// are meaningful. Half the round-trip time before it is measured.
     pub forward_s: f64,
-    /// Mean deviation of the round trip, seconds.
+    /// Mean deviation of the round-trip time, seconds.
     pub deviation_s: f64,
-    /// Smoothed round trip, seconds.
+    /// Smoothed round-trip time, seconds.
     pub round_trip_s: f64,
-    /// The rate that the path can have, bit/s; 0 if unknown.
+    /// The achievable rate of the path, bit/s; 0 if unknown.
     pub rate_bps: f64,
-    /// Share of the packets that is lost.
+    /// Packet loss rate.
     pub loss: f64,
-    /// Time for which the path owes an acknowledgement that is overdue, seconds.
+    /// How long an acknowledgement on this path has been overdue, seconds.
     pub overdue_s: f64,
 }
 
 impl Association {
-    /// Queues messages. `next` gets what waits for a path, and returns the next message, or nothing if enough
-    /// wait. Returns whether the send buffer was full: the last message is lost then.
+    /// Queues messages. `next` receives the number of bytes that wait for a path, and returns the next
+    /// message, or nothing if enough are waiting. Returns whether the send buffer was full; the last message
+    /// is lost in that case.
     ///
     /// # Errors
     /// [`SendError`]. The message that was refused is lost.
@@ -104,7 +105,8 @@ impl Association {
         self.with_state(links).unwrap_or_default()
     }
 
-    /// Sets when a path carries data that this end sends, and what a byte on it costs. Returns whether the path exists.
+    /// Sets when a path carries data that this end sends, and the cost of a byte on it. Returns whether the path
+    /// exists.
     pub fn set_path_use(&self, path: usize, usage: PathUse, cost: u32) -> bool {
         let set = self.with(|peer, _| {
             let exists = path < peer.machine.path_count();

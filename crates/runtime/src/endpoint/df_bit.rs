@@ -1,10 +1,10 @@
 //! The "don't fragment" bit. It is set on all packets except those that exceed the path MTU and cannot be made
-//! smaller any more (RFC 9260, 6.9).
+//! smaller (RFC 9260, 6.9).
 
 use tokio::net::UdpSocket;
 
-/// Allows the network to fragment packets until it is dropped. Works on Linux and over IPv4 only: other systems keep
-/// the bit or have none, and with IPv6 only the sending host may fragment, which does not know to what size.
+/// Allows the network to fragment packets until it is dropped. Works only over IPv4 on Linux: other systems keep the
+/// bit or have none, and with IPv6 only the sending host may fragment, which does not know the required size.
 pub struct FragmentationAllowed<'a> {
     #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "nothing is done there"))]
     socket: &'a UdpSocket,

@@ -24,7 +24,7 @@ const ROUNDS_BEFORE_YIELD: usize = 8;
 pub struct Driver {
     shared: Arc<Shared>,
     batch: RecvBatch,
-    /// What other shards pass on; none without shards.
+    /// Datagrams from other shards. `None` without shards.
     misdeliveries: Option<Misdeliveries>,
     deadline_timer: Pin<Box<Sleep>>,
     /// Readers were woken, and nothing has been sent since.
@@ -39,7 +39,7 @@ impl Driver {
     }
 }
 
-/// Polls the interfaces when it is time to.
+/// Polls the interfaces if a poll is due.
 fn poll_interfaces(state: &mut EndpointState, context: &mut Context<'_>) {
     if !state.monitors_interfaces() {
         return;
@@ -63,7 +63,7 @@ fn take_refusals(state: &mut EndpointState, socket: usize, context: &mut Context
     true
 }
 
-/// Has the task woken at the next deadline, and soon if it waits for readers.
+/// Schedules a wake-up at the next deadline, or soon if the task waits for readers.
 fn wake_at_deadline(
     state: &EndpointState,
     awaits_readers: bool,
@@ -123,8 +123,8 @@ impl Future for Driver {
             }
         }
         *awaits_readers |= pausing;
-        // Flush every socket: only a flush registers this task to be woken when a full socket takes data again. A new
-        // socket has not been registered yet.
+        // Flush every socket: only a flush registers this task to be woken when a full socket accepts data again. A
+        // new socket has not been registered yet.
         for socket in &mut state.sockets {
             let _ = socket.flush(context);
         }
@@ -147,7 +147,8 @@ impl Future for Driver {
             poll_interfaces(&mut state, context);
         }
         let blocked = state.sockets.iter().any(super::socket::Socket::is_blocked);
-        // A socket that still has datagrams was not asked to wake this task: that happens only when it is empty.
+        // A socket that still has datagrams has not registered this task: registration happens only when the
+        // socket is empty.
         if busy || state.has_more_to_send || !pausing && !state.ready.is_empty() && !blocked {
             context.waker().wake_by_ref();
         }

@@ -38,7 +38,7 @@ impl Dscp {
 #[derive(Clone, Debug, Default)]
 pub(super) struct PathDscps {
     general: Dscp,
-    /// Those of single paths, by their numbers.
+    /// Code points of individual paths, by path number.
     of_paths: BTreeMap<usize, Dscp>,
 }
 
@@ -53,18 +53,19 @@ impl PathDscps {
         self.of_paths.get(&path).copied().unwrap_or(self.general)
     }
 
-    /// The code point of the packets of paths without one of their own.
+    /// The code point of packets on paths for which none is set.
     pub(super) const fn general(&self) -> Dscp {
         self.general
     }
 }
 
 impl Association {
-    /// Sets the code point of the packets of a path; none: of all paths, present and future. Where that changes it, the path's congestion control starts over, because its packets may wait in other queues
-    /// of the network (RFC 9260, 7.2.5.1). Returns whether the path exists.
+    /// Sets the code point of the packets of a path, or of all present and future paths if `path` is `None`. If the
+    /// code point changes, the path's congestion control restarts, because its packets may use other queues of the
+    /// network (RFC 9260, 7.2.5.1). Returns whether the path exists.
     ///
-    /// Marked packets cost more CPU time: the system takes them one by one, without segmentation offload. Systems other
-    /// than Linux send them with the default code point.
+    /// Marked packets cost more CPU time: the system takes them one at a time, without segmentation offload. Systems
+    /// other than Linux send them with the default code point.
     pub fn set_dscp(&self, path: Option<usize>, dscp: Dscp) -> bool {
         let set = self.with(|peer, _| {
             let count = peer.machine.path_count();
@@ -86,7 +87,7 @@ impl Association {
         set.unwrap_or(false)
     }
 
-    /// The code point of the packets of a path, or of paths without one of their own. None once the association is gone.
+    /// The code point of the packets of a path, or of paths without their own. `None` once the association is gone.
     pub fn dscp(&self, path: Option<usize>) -> Option<Dscp> {
         self.inspect(|peer, _| path.map_or(peer.dscps.general(), |path| peer.dscps.of(path)))
     }

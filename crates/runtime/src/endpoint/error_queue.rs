@@ -23,7 +23,8 @@ use super::refusals::{QuotedInit, Refusal};
 /// Bytes of a quoted packet that are read. Its initiate tag ends at byte 20.
 const QUOTED: usize = 64;
 
-/// Most messages that are taken at a time. The rest wait for the next turn, within the receive buffer of the socket.
+/// Maximum number of messages taken at a time. The rest wait for the next turn, within the receive buffer of the
+/// socket.
 const TAKEN_PER_TURN: usize = 16;
 
 /// Types and codes of ICMP (RFC 792) and ICMPv6 (RFC 4443).
@@ -40,7 +41,7 @@ type Wait = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// The error queue of a socket.
 pub struct ErrorQueue {
-    /// A duplicate of the socket: the original is registered for data alone.
+    /// A duplicate of the socket: the original is registered for data only.
     socket: Arc<UdpSocket>,
     wait: Wait,
     /// More messages are queued than one turn takes.
@@ -55,7 +56,7 @@ impl fmt::Debug for ErrorQueue {
 }
 
 impl ErrorQueue {
-    /// Has the kernel queue errors of this socket.
+    /// Enables the kernel's error queue of this socket.
     ///
     /// # Errors
     /// The error of the system.
@@ -66,13 +67,13 @@ impl ErrorQueue {
         Ok(Self { wait: wait(duplicate.clone()), socket: duplicate, has_more: false, carrier })
     }
 
-    /// Has the kernel drop errors of this socket again, and those that it has queued.
+    /// Disables the kernel's error queue of this socket and discards queued errors.
     pub fn close(self, socket: &UdpSocket) {
-        // If it fails, errors go on to interrupt calls, which are repeated.
+        // If this fails, errors continue to interrupt calls, which are repeated.
         let _ = queue_errors(socket, false);
     }
 
-    /// Takes what the queue has, as much as one turn permits. Pending if it is empty.
+    /// Takes messages from the queue, up to the limit of one turn. Pending if it is empty.
     pub fn poll(&mut self, context: &mut Context<'_>) -> Poll<Vec<Refusal>> {
         loop {
             if !self.has_more {
@@ -93,7 +94,7 @@ impl ErrorQueue {
             match self.take() {
                 Ok(refusal) => refusals.extend(refusal),
                 Err(Errno::EINTR) => {}
-                // Nothing is left.
+                // The queue is empty.
                 Err(_) => {
                     self.has_more = false;
                     break;
@@ -103,7 +104,7 @@ impl ErrorQueue {
         refusals
     }
 
-    /// Takes one message. None within, if it is not the refusal of an INIT.
+    /// Takes one message. `Ok(None)` if it is not the refusal of an INIT.
     fn take(&self) -> nix::Result<Option<Refusal>> {
         let (mut quoted, mut control) = ([0; QUOTED], [0; 512]);
         let (bytes, remote, error) = {
@@ -134,7 +135,7 @@ fn wait(socket: Arc<UdpSocket>) -> Wait {
 fn queue_errors(socket: &UdpSocket, on: bool) -> io::Result<()> {
     if socket.local_addr()?.is_ipv6() {
         setsockopt(socket, sockopt::Ipv6RecvErr, &on)?;
-        // An IPv6 socket may carry IPv4 too; one for IPv6 alone takes the option as well.
+        // An IPv6 socket may also carry IPv4; an IPv6-only socket accepts the option as well.
         let _ = setsockopt(socket, sockopt::Ipv4RecvErr, &on);
         return Ok(());
     }
@@ -150,9 +151,10 @@ fn extended_error(message: ControlMessageOwned) -> Option<sock_extended_err> {
     }
 }
 
-/// Whether an error says that nobody receives such packets there.
+/// Whether an error says that the destination does not receive such packets.
 ///
-/// RFC 9260, 10 (ICMP3): over IP alone, an unreachable port says nothing, because SCTP sends an ABORT instead.
+/// RFC 9260, 10 (ICMP3): over IP alone, an unreachable port is not a refusal, because SCTP sends an ABORT
+/// instead.
 const fn is_refusal(error: &sock_extended_err, carrier: Carrier) -> bool {
     let over_udp = matches!(carrier, Carrier::Udp);
     match (error.ee_origin, error.ee_type, error.ee_code) {
@@ -186,7 +188,7 @@ mod tests {
             ee_info: 0,
             ee_data: 0,
         };
-        // Whether it is one over UDP, and over IP alone.
+        // Expected result over UDP, and over IP alone.
         for (origin, kind, code, expected) in [
             (SO_EE_ORIGIN_ICMP, 3, 3, [true, false]),
             (SO_EE_ORIGIN_ICMP, 3, 2, [true, true]),

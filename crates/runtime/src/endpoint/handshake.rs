@@ -1,4 +1,4 @@
-//! The initiator's side of the handshake: repeats its first datagram until it is answered.
+//! The initiator's side of the handshake: repeats its first datagram until an answer arrives.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -19,8 +19,8 @@ const TRIES: u32 = 10;
 /// A handshake in progress.
 pub struct HandshakeInProgress {
     initiator: Initiator,
-    /// Datagrams to send as soon as possible. Each retry request is obeyed, genuine or forged; the initiator limits
-    /// their number.
+    /// Datagrams to send as soon as possible. Every retry request is followed, genuine or forged; the initiator
+    /// limits their number.
     datagrams: VecDeque<Vec<u8>>,
     tries: u32,
     next: Time,
@@ -131,8 +131,8 @@ impl HandshakeInProgress {
         self.tries += 1;
         self.next = now + (FIRST_WAIT * (1 << self.tries.min(8))).min(LONGEST);
         if !self.has_given_up() {
-            // Answers to datagrams of the previous attempt that are still queued would no longer count. If the system
-            // provides no random numbers now, the next try may get some.
+            // Answers to queued datagrams of the previous attempt would no longer be accepted. If the system provides
+            // no random numbers now, the next try may succeed.
             self.datagrams =
                 self.initiator.restart(Timestamp::of_first_message()).into_iter().collect();
         }

@@ -5,7 +5,7 @@ use ropewalk_engine::sctp::Association;
 /// Version of the protocol inside the seal.
 const VERSION: u8 = 1;
 
-/// Most paths that an initiator may announce: as many as an association can have.
+/// Maximum number of paths that an initiator may announce: as many as an association can have.
 const PATHS_LIMIT: u8 = Association::PATHS_LIMIT as u8;
 
 /// Announces the initiator's paths. More may be added later.
@@ -21,7 +21,7 @@ impl Hello {
         [VERSION, self.paths]
     }
 
-    /// Decodes the payload. None if the version differs or the number of paths is invalid.
+    /// Decodes the payload. `None` if the version differs or the number of paths is invalid.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         match bytes {
             [VERSION, paths, ..] if (1..=PATHS_LIMIT).contains(paths) => {

@@ -29,7 +29,7 @@ pub(super) struct Opened {
     pub wants_renewal: bool,
 }
 
-/// The number by which the engine knows the datagram that the peer counted as `counter`.
+/// The engine's number for the datagram with the peer's counter `counter`.
 pub(super) const fn packet_number(counter: u64) -> Option<NonZeroU32> {
     NonZeroU32::new((counter as u32).wrapping_add(1))
 }
@@ -106,7 +106,7 @@ impl EndpointState {
         }
     }
 
-    /// Handles the content of an opened datagram that is no packet. Returns whether it is none.
+    /// Handles the content of an opened datagram that is not an SCTP packet. Returns whether that was the case.
     fn take_other_content(&mut self, now: Time, route: Route, one: &Opened, body: &[u8]) -> bool {
         if is_probe(body) {
             if let Some(peer) = self.peer(one.key) {
@@ -126,7 +126,7 @@ impl EndpointState {
         false
     }
 
-    /// Decodes the packet in an opened datagram into `packet`, and captures it. Returns whether it is one.
+    /// Decodes the packet in an opened datagram into `packet`, and captures it. Returns whether it is valid.
     fn decode_sealed(
         &mut self,
         route: Route,
@@ -147,9 +147,9 @@ impl EndpointState {
         decoded.is_ok()
     }
 
-    /// The route that a row came by, which is also the route of its answers. A socket that is bound to no address
-    /// answers from the address that the row was sent to. None if that address is a multicast or broadcast address:
-    /// RFC 9260, 8.4 (1), such packets are discarded.
+    /// The route on which a row arrived, which is also the route of its answers. A socket that is bound to the
+    /// unspecified address answers from the address that the row was sent to. `None` if that address is a multicast
+    /// or broadcast address: RFC 9260, 8.4 (1), such packets are discarded.
     fn route_of(&mut self, now: Time, socket: usize, row: &ReceivedDatagrams<'_>) -> Option<Route> {
         let route = Route::new(socket, row.from);
         if !self.sockets[socket].local().ip().is_unspecified() {
@@ -165,7 +165,7 @@ impl EndpointState {
         (!many && !to.is_multicast() && to != IpAddr::V4(Ipv4Addr::BROADCAST)).then_some(route)
     }
 
-    /// Opens a datagram in place. None if it contains nothing for an association.
+    /// Opens a datagram in place. `None` if it contains nothing for an association.
     fn open(&mut self, now: Time, route: Route, datagram: &mut [u8]) -> Option<Opened> {
         if seal::is_first(datagram) {
             self.on_initiation(now, route, datagram);

@@ -10,7 +10,7 @@ use crate::seal::PublicKey;
 /// An incoming handshake, before any state is kept for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IncomingInfo {
-    /// The initiator's key, proved except for replay. None without sealing.
+    /// The initiator's key, proved except for replay. `None` without sealing.
     pub key: Option<PublicKey>,
     /// Source address of the handshake. Not proved: senders can forge it.
     pub address: SocketAddr,
@@ -23,7 +23,7 @@ pub enum Decision {
     Accept,
     /// The peer receives an ABORT and need not try again.
     Refuse,
-    /// Nothing is answered. The peer tries for half a minute and cannot distinguish this end from an absent one.
+    /// No answer is sent. The peer tries for half a minute and cannot distinguish this end from an absent one.
     Ignore,
 }
 

@@ -21,7 +21,7 @@ impl EndpointState {
             return;
         }
         let id = self.free_session();
-        // Taken out, so that the decision can use the rest of the endpoint.
+        // Taken out so that the decision can use the rest of the endpoint.
         let Some(mut responder) = self.responder.take() else { return };
         let limits = self.options.limits.clone();
         let initiation =

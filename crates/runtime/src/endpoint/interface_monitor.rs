@@ -15,7 +15,7 @@ use super::socket::{BindAddress, Socket};
 use super::state::EndpointState;
 use crate::interfaces::{self, InterfaceAddress};
 
-/// Most sockets that are opened automatically. Each new interface name adds one.
+/// Maximum number of sockets that are opened automatically. Each new interface name adds one.
 const SOCKETS_LIMIT: usize = 64;
 
 /// What happens to the paths of a socket.
@@ -35,7 +35,7 @@ impl EndpointState {
 
     /// Polls the interfaces and applies the changes.
     pub(super) fn poll_interfaces(&mut self, now: Time) -> PollOutcome {
-        // Without a list of interfaces nothing can be said about missing ones.
+        // Without a list of interfaces it is unknown which ones are missing.
         let Ok(all) = self.options.interfaces() else {
             return PollOutcome { retry: true, again: None };
         };
@@ -54,13 +54,13 @@ impl EndpointState {
         outcome
     }
 
-    /// Whether the interface or address of a route is down or gone at this moment.
+    /// Whether the interface or address of a route is currently down or missing.
     pub(super) fn interface_is_missing(&self, route: Route) -> bool {
         let Some(link) = self.links.get(route.socket) else { return false };
         link.is_watched() && interfaces::list().is_ok_and(|all| link.is_missing_in(&all))
     }
 
-    /// Applies a change of the interface of socket `i`. Returns whether that succeeded.
+    /// Applies a change of the interface of socket `i`. Returns whether it succeeded.
     fn apply_change(&mut self, now: Time, i: usize, change: Change) -> bool {
         match change {
             Change::Nothing => {}
@@ -97,7 +97,7 @@ impl EndpointState {
                         peer.traffic_of(path).failure = Some(PathCause::InterfaceDown);
                         peer.machine.path_lost(now, PathId::from_index(path));
                     }
-                    // The peer does not know yet where the path begins.
+                    // The peer does not know the source address of the path yet.
                     PathAction::Probe if peer.machine.is_announcing(PathId::from_index(path)) => {}
                     PathAction::Probe => peer.machine.validate_path(now, PathId::from_index(path)),
                 }
@@ -107,8 +107,8 @@ impl EndpointState {
     }
 
     /// Opens a socket on each new interface and adds a path through it to every association that this end opened. The
-    /// end that opened an association numbers its paths; the other end learns them from packets. Returns whether there is
-    /// a socket on each of them now.
+    /// end that opened an association numbers its paths; the other end learns them from packets. Returns whether
+    /// every new interface has a socket now.
     fn take_new_interfaces(&mut self, now: Time, all: &[InterfaceAddress]) -> bool {
         let mut remotes: Vec<SocketAddr> = Vec::new();
         for key in self.keys() {
@@ -192,8 +192,8 @@ impl Peer {
             if paths & (1 << index) != 0
                 && let Some(Some(route)) = self.routes.get_mut(index)
             {
-                // The source address may be gone; the system chooses another one. The peer of an association that follows
-                // addresses has to be told of it first.
+                // The source address may be gone, so the system chooses another one. With address following, the peer
+                // must learn the new address first.
                 route.source = route.source.filter(|_| self.follows_interfaces);
             }
             if paths & (1 << index) != 0 && self.machine.path_status(path) != PathStatus::Inactive {

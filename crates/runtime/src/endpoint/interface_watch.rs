@@ -1,25 +1,25 @@
-//! When an endpoint polls the interfaces of the machine.
+//! Schedules when an endpoint polls the interfaces of the machine.
 //!
 //! ```text
-//!   the system tells of a change         50 ms later: changes come in groups
-//!   the system refuses to send           50 ms later
-//!   an association begins to follow      50 ms later
-//!   something must be tried again        after 0.5 s, then after twice as long each time, at most 30 s
-//!   nothing of that                      every 30 s; without notifications of the system every 0.5 s
+//!   the system reports a change          after 50 ms: changes come in groups
+//!   the system refuses to send           after 50 ms
+//!   an association starts following      after 50 ms
+//!   an action must be retried            after 0.5 s, then with a doubled delay each time, at most 30 s
+//!   otherwise                            every 30 s; without notifications of the system every 0.5 s
 //! ```
 //!
-//! Only Linux has notifications here. They come by a socket of its own for each endpoint, and for each shard, which a system can
-//! forbid. It costs a descriptor, and nothing more until something changes.
+//! Notifications are used on Linux only. They arrive on a socket for each shard of an endpoint, which a system can
+//! forbid. The socket costs a descriptor, and nothing else until something changes.
 
 use std::io;
 use std::task::{Context, Poll};
 
 use ropewalk_base::{Duration, Time};
 
-/// Interval of polls without notifications, and the delay of the first poll: an interface may have changed between the
-/// opening of sockets and that of the notifications.
+/// Interval of polls without notifications, and the delay of the first poll: an interface may have changed after the
+/// sockets were opened and before notifications were enabled.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
-/// Interval of polls with notifications. They should not be needed, but an error costs no connection.
+/// Interval of polls with notifications. It limits the effect of a missed notification.
 const SAFETY_INTERVAL: Duration = Duration::from_secs(30);
 /// Delay of a poll after a change or a refusal.
 const DELAY: Duration = Duration::from_millis(50);
@@ -29,7 +29,7 @@ const DELAY: Duration = Duration::from_millis(50);
 struct Schedule {
     due: Time,
     interval: Duration,
-    /// When something is tried again.
+    /// Delay of the next retry.
     retry: Duration,
 }
 
@@ -39,24 +39,24 @@ impl Schedule {
         Self { due: now + POLL_INTERVAL, interval, retry: POLL_INTERVAL }
     }
 
-    /// A poll is needed soon.
+    /// Schedules a poll soon.
     fn hurry(&mut self, now: Time) {
         self.due = self.due.min(now + DELAY);
     }
 
-    /// The system has told of a change.
+    /// Handles a reported change.
     fn on_notice(&mut self, now: Time) {
         self.hurry(now);
         self.retry = POLL_INTERVAL;
     }
 
-    /// There are no more notifications.
+    /// Handles the loss of notifications.
     fn on_lost(&mut self, now: Time) {
         self.interval = POLL_INTERVAL;
         self.due = self.due.min(now + POLL_INTERVAL);
     }
 
-    /// The interfaces were polled.
+    /// Schedules the next poll after one.
     fn on_polled(&mut self, now: Time, outcome: PollOutcome) {
         let mut due = now + self.interval;
         if outcome.retry {
@@ -69,12 +69,12 @@ impl Schedule {
     }
 }
 
-/// What a poll has left to do.
+/// What remains to be done after a poll.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PollOutcome {
-    /// Something did not succeed, and may succeed later.
+    /// An action failed and may succeed later.
     pub retry: bool,
-    /// When something is due although nothing changes.
+    /// When the next action is due even without a change.
     pub again: Option<Time>,
 }
 
@@ -89,7 +89,7 @@ struct Running {
 }
 
 impl InterfaceWatch {
-    /// Begins to watch the interfaces in the network namespace of this thread, unless it has begun.
+    /// Starts to watch the interfaces in the network namespace of this thread, unless already started.
     ///
     /// # Panics
     /// Outside a tokio runtime.
@@ -100,17 +100,17 @@ impl InterfaceWatch {
         });
     }
 
-    /// A poll is needed soon.
+    /// Schedules a poll soon.
     pub fn hurry(&mut self, now: Time) {
         if let Some(Running { schedule, .. }) = &mut self.0 {
             schedule.hurry(now);
         }
     }
 
-    /// Whether a poll is due. The task is woken when the system tells of a change.
+    /// Whether a poll is due. Registers the task to be woken when the system reports a change.
     pub fn poll(&mut self, now: Time, context: &mut Context<'_>) -> bool {
         let Some(Running { schedule, notices }) = &mut self.0 else { return false };
-        // While a poll is near, the task need not be woken by further changes.
+        // If a poll is imminent, further changes need not wake the task.
         if schedule.due > now + DELAY || schedule.due <= now {
             match notices.as_ref().map(|notices| notices.poll(context)) {
                 None | Some(Poll::Pending) => {}
@@ -124,14 +124,14 @@ impl InterfaceWatch {
         schedule.due <= now
     }
 
-    /// The interfaces were polled.
+    /// Schedules the next poll after one.
     pub fn on_polled(&mut self, now: Time, outcome: PollOutcome) {
         if let Some(Running { schedule, .. }) = &mut self.0 {
             schedule.on_polled(now, outcome);
         }
     }
 
-    /// When the next poll is due; never before the watch has begun.
+    /// When the next poll is due. `None` before the watch has started.
     pub fn due(&self) -> Option<Time> {
         self.0.as_ref().map(|running| running.schedule.due)
     }
@@ -153,7 +153,7 @@ impl Notices {
     }
 }
 
-/// None are used on this system.
+/// Not supported on this system.
 #[cfg(not(target_os = "linux"))]
 #[derive(Debug)]
 enum Notices {}

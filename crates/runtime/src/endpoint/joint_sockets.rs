@@ -1,8 +1,9 @@
-//! Sockets that all shards of an endpoint open while it runs, because one of their associations gets an address.
+//! Sockets that all shards of an endpoint open at run time because one of their associations gets an address.
 //!
-//! The kernel numbers the sockets of an address as they are bound, and a shard names a socket by its place when it passes a
-//! datagram on. So the shard that needs an address binds the sockets of all shards there, in their order, and every shard
-//! takes its own in the order of this list. No shard takes another's lock.
+//! The kernel numbers the sockets of an address in the order in which they are bound, and a shard refers to a socket
+//! by its index when it forwards a datagram. The shard that needs an address therefore binds the sockets of all
+//! shards there, in shard order, and every shard takes its own in the order of this list. No shard takes another
+//! shard's lock.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,11 +19,11 @@ use crate::interfaces;
 #[derive(Debug)]
 struct Joint {
     local: BindAddress,
-    /// That of each shard, until the shard takes it.
+    /// The socket of each shard, until the shard takes it.
     sockets: Vec<Option<Socket>>,
 }
 
-/// The sockets that were opened since the endpoint was.
+/// The sockets that were opened after the endpoint.
 #[derive(Debug, Default)]
 pub struct JointSockets {
     all: Mutex<Vec<Joint>>,
@@ -35,10 +36,10 @@ impl JointSockets {
         self.count.load(Ordering::Acquire)
     }
 
-    /// Binds a socket for each shard like `pattern` to an address, unless that has been done.
+    /// Binds a socket like `pattern` to an address for each shard, unless that has been done.
     ///
     /// # Errors
-    /// As the system says; in that case nothing stays bound.
+    /// The error of the system; in that case nothing stays bound.
     fn open(&self, pattern: &Socket, local: &BindAddress, shard: &Shard) -> std::io::Result<()> {
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         if all.iter().any(|joint| joint.local == *local) {
@@ -60,7 +61,7 @@ impl JointSockets {
 }
 
 impl EndpointState {
-    /// Opens sockets of all shards at an address. Returns the number of this shard's one.
+    /// Opens sockets of all shards at an address. Returns the index of this shard's socket.
     pub(super) fn open_joint_sockets(&mut self, address: SocketAddr) -> Option<usize> {
         let (shard, local) = (self.shard.as_ref()?, BindAddress::of(address));
         shard.joint.open(self.sockets.first()?, &local, shard).ok()?;

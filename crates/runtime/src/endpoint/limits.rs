@@ -9,47 +9,47 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ropewalk_base::Duration;
 
-/// Bits of an IPv4 prefix: the smallest network that is routed on its own, and about the most that a provider gives
-/// to one customer without formalities.
+/// Bits of an IPv4 prefix: the smallest network that is routed on its own, and about the largest that a provider
+/// assigns to one customer without formalities.
 const IPV4_PREFIX: u32 = 24;
-/// Bits of an IPv6 prefix: what a site gets by RFC 6177. It contains 2^72 addresses.
+/// Bits of an IPv6 prefix: the assignment to a site in RFC 6177. It contains 2^72 addresses.
 const IPV6_PREFIX: u32 = 56;
 
 /// Limits on what peers may make an endpoint hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Most simultaneous associations that peers have opened (10 000: at 20 KiB each when idle, 200 MB). Raise it
-    /// together with `memory`.
+    /// Maximum number of simultaneous associations that peers have opened (10 000: at 20 KiB each when idle, 200 MB).
+    /// Raise it together with `memory`.
     pub associations: usize,
-    /// Most associations of one key; sealed endpoints only (256: machines of one person seldom share a key, and each
-    /// program opens a few). An allowed peer must not be able to exclude the others.
+    /// Maximum number of associations of one key; sealed endpoints only (256: machines of one person seldom share a
+    /// key, and each program opens a few). An allowed peer must not be able to exclude the others.
     pub associations_per_key: usize,
-    /// Most associations of one prefix, IPv4 /24 or IPv6 /56 (1024: a company behind one translator). A single
+    /// Maximum number of associations of one prefix, IPv4 /24 or IPv6 /56 (1024: a company behind one NAT). A single
     /// network must not be able to exclude all others.
     pub associations_per_prefix: usize,
-    /// Most half-open sessions: answered handshakes whose initiator has not used its session yet (1024, 2 KiB each).
-    /// One more drops the oldest session of the prefix that holds most.
+    /// Maximum number of half-open sessions: answered handshakes whose initiator has not used its session yet (1024,
+    /// 2 KiB each). Another one drops the oldest session of the prefix that holds the most.
     pub half_open: usize,
-    /// Most half-open sessions of one key (4: two endpoints may use one key, and each may start again). One more
-    /// drops the key's oldest session.
+    /// Maximum number of half-open sessions of one key (4: two endpoints may use one key, and each may restart).
+    /// Another one drops the key's oldest session.
     pub half_open_per_key: usize,
-    /// Most half-open sessions of one prefix (64). One more drops the prefix's oldest session.
+    /// Maximum number of half-open sessions of one prefix (64). Another one drops the prefix's oldest session.
     pub half_open_per_prefix: usize,
     /// Longest time until an initiator uses its session (10 s: one round trip and several lost datagrams).
     pub half_open_timeout: Duration,
-    /// Most bytes that all associations hold together: the contents of their receive buffers, and
-    /// [`Limits::BASE_COST`] each (256 MiB). Above it no new association is accepted, and the key (without sealing:
-    /// the prefix) that holds most loses its largest association.
+    /// Maximum memory of all associations together, bytes: the contents of their receive buffers, and
+    /// [`Limits::BASE_COST`] each (256 MiB). Above the limit no new association is accepted, and the key (without
+    /// sealing: the prefix) that holds the most loses its largest association.
     pub memory: u64,
-    /// Most established associations that wait for [`Endpoint::accept`](super::Endpoint::accept) (256). One more is
-    /// aborted.
+    /// Maximum number of established associations that wait for [`Endpoint::accept`](super::Endpoint::accept)
+    /// (256). Further ones are aborted.
     pub accept_queue: usize,
     /// Longest wait for [`Endpoint::accept`](super::Endpoint::accept); then the association is aborted (30 s: a
     /// program that takes longer is stuck).
     pub accept_timeout: Duration,
     /// Longest setup of an association that a peer opens (20 s: SCTP's handshake with three retransmissions).
     pub setup_timeout: Duration,
-    /// Age from which an association that a peer opened counts as silent, if it has carried no message in either
+    /// Age at which an association that a peer opened counts as silent, if it has carried no message in either
     /// direction. A silent association is aborted when a limit would otherwise refuse another one (60 s). While there
     /// is room, it stays.
     pub silent_timeout: Duration,
@@ -64,8 +64,9 @@ impl Limits {
     /// Cost of an idle association with one path, without the contents of its receive buffer, bytes.
     pub const BASE_COST: u64 = 20 << 10;
 
-    /// The limits of one of `shards` parts of an endpoint. What a part holds is divided. Associations are counted for all
-    /// parts together. Half-open sessions per key and per prefix are few, and may happen to share a part.
+    /// The limits of one of `shards` shards of an endpoint. Memory and queues are divided. Associations are counted
+    /// for all shards together. Limits on half-open sessions per key and per prefix are not divided: these are few,
+    /// and may belong to the same shard.
     #[must_use]
     pub(super) fn of_one_of(&self, shards: usize) -> Self {
         let part = |whole: usize| whole.div_ceil(shards);

@@ -11,13 +11,13 @@ use super::peer::Peer;
 use super::state::{AssociationKey, EndpointState};
 use crate::seal::PublicKey;
 
-/// If a check is late by more than this, this process was suspended, and the peer's silence proves nothing.
+/// If a check is later than this, the process was suspended, and the peer's silence proves nothing.
 const SUSPENSION_MIN: Duration = Duration::from_secs(5);
 
-/// HB.interval for which [`Limits::vanished_timeout`] is meant (RFC 9260, 16).
+/// HB.interval that [`Limits::vanished_timeout`] assumes (RFC 9260, 16).
 const USUAL_INTERVAL: Duration = Duration::from_secs(30);
 
-/// Most silent associations that are dropped at a time.
+/// Maximum number of silent associations that are dropped at a time.
 const DROPPED_AT_ONCE: u64 = 16;
 
 /// When events that show life last happened.
@@ -28,9 +28,10 @@ pub struct Liveness {
     last_packet_at: Time,
     /// Since when the established association has waited to be accepted.
     unaccepted_since: Option<Time>,
-    /// The application has disabled HEARTBEATs, or made them rarer than the limit assumes: silence proves nothing.
+    /// The application has disabled HEARTBEATs, or made them less frequent than the limit assumes: silence proves
+    /// nothing.
     heartbeats_rare: bool,
-    /// When to check next. Packets do not move it, so that they cost nothing.
+    /// When to check next. Packets do not change it, which keeps the receive path cheap.
     check_at: Time,
 }
 
@@ -57,17 +58,17 @@ impl Liveness {
         let mut paths = (0..machine.path_count()).map(PathId::from_index);
         let often = |path| machine.heartbeats_of(path).is_some_and(|span| span <= USUAL_INTERVAL);
         self.heartbeats_rare = !paths.any(often);
-        // Silence before this moment does not count, as no HEARTBEATs asked for answers.
+        // Earlier silence does not count, because no HEARTBEATs required answers.
         self.last_packet_at = now;
     }
 
-    /// The association waits to be accepted from now on.
+    /// Notes that the association waits to be accepted.
     pub const fn on_established(&mut self, now: Time) {
         self.unaccepted_since = Some(now);
         self.check_at = now;
     }
 
-    /// The application has accepted the association.
+    /// Notes that the application has accepted the association.
     pub const fn on_accepted(&mut self) {
         self.unaccepted_since = None;
     }
@@ -97,7 +98,7 @@ impl Peer {
             (Limit::AcceptTimeout, untaken),
         ];
         let next = ends.iter().filter_map(|(limit, at)| Some(((*at)?, *limit))).min();
-        // Associations that this end opened or that have data outstanding have timers of their own.
+        // Associations that this end opened or that have data outstanding have other timers.
         let Some((at, limit)) = next else {
             live.check_at = now + limits.setup_timeout.min(limits.vanished_timeout);
             return None;
@@ -111,8 +112,8 @@ impl Peer {
 }
 
 impl EndpointState {
-    /// A limit refuses a handshake: drops long-silent associations of peers, if that frees a place. The current
-    /// handshake is still refused; its initiator tries again.
+    /// Drops long-silent associations of peers when a limit refuses a handshake, if that frees a place. The
+    /// current handshake is still refused; its initiator tries again.
     pub(super) fn drop_silent(&mut self, now: Time, key: Option<PublicKey>, ip: IpAddr, by: Limit) {
         if !self.counts.may_search_silent(now) {
             return;
@@ -151,7 +152,7 @@ impl EndpointState {
         let address = peer.routes.iter().flatten().map(|route| route.remote).next();
         match limit {
             None => return,
-            // The peer has vanished: an ABORT would reach nobody.
+            // The peer has vanished and would not receive an ABORT.
             Some(Limit::VanishedTimeout) => peer.machine.peer_is_gone(),
             Some(_) => {
                 peer.machine.abort();

@@ -7,10 +7,10 @@ use socket2::{Domain, Type};
 use super::socket::{BindAddress, bind_interface};
 use crate::interfaces::{InterfaceAddress, list};
 
-/// Most interfaces that are used automatically.
+/// Maximum number of interfaces that are used automatically.
 const AUTOMATIC_LIMIT: usize = 8;
 
-/// Whether peers on other machines may be reachable through it.
+/// Whether peers on other machines may be reachable through this interface.
 const fn is_usable(seen: &InterfaceAddress) -> bool {
     seen.up && seen.is_routable()
 }
@@ -18,7 +18,7 @@ const fn is_usable(seen: &InterfaceAddress) -> bool {
 /// State of a socket's interface or address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Presence {
-    /// Not watched: the socket may use every interface, or the address never was in the list.
+    /// Not watched: the socket may use every interface, or the address was never in the list.
     Unwatched,
     Present,
     /// Present, but without carrier (an unplugged cable, a radio without a network).
@@ -29,15 +29,15 @@ enum Presence {
 /// Change since the last poll.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// Nothing that matters.
+    /// No relevant change.
     Nothing,
-    /// It is gone: the socket is unusable.
+    /// The interface or address is gone: the socket is unusable.
     Gone,
-    /// It is present, but lost its carrier.
+    /// Present, but without carrier.
     Down,
-    /// Its carrier is back; the socket is still usable.
+    /// The carrier is back; the socket is still usable.
     Up,
-    /// It is back, or another one has taken its place: the socket must be bound again.
+    /// The interface or address is back, possibly on another interface: the socket must be bound again.
     Replaced,
     /// The interface has other addresses.
     AddressesChanged,
@@ -48,7 +48,7 @@ pub enum Change {
 pub struct BoundInterface {
     /// Where the socket is bound.
     pub local: BindAddress,
-    /// The interface that it was last seen on; none if several are possible.
+    /// The interface on which it was last seen. `None` if several are possible.
     name: Option<String>,
     presence: Presence,
     index: Option<u32>,
@@ -84,7 +84,7 @@ impl BoundInterface {
     fn record(&mut self, matching: &[&InterfaceAddress]) {
         self.index = matching.first().and_then(|seen| seen.index);
         if matching.is_empty() {
-            // The addresses that paths began at still tell these paths apart.
+            // The previous source addresses of paths still distinguish these paths.
             return;
         }
         self.addresses = matching.iter().map(|seen| seen.ip).collect();
@@ -102,7 +102,7 @@ impl BoundInterface {
             || self.addresses.iter().any(is_address)
     }
 
-    /// The interface that it was last seen on; none if several are possible.
+    /// The interface on which it was last seen. `None` if several are possible.
     pub fn name(&self) -> Option<&str> {
         self.name.as_deref()
     }
@@ -119,7 +119,7 @@ impl BoundInterface {
         all.iter().filter(matches).collect()
     }
 
-    /// Whether it can appear and disappear.
+    /// Whether the link can appear and disappear.
     pub fn is_watched(&self) -> bool {
         self.presence != Presence::Unwatched
     }
@@ -129,7 +129,7 @@ impl BoundInterface {
         self.is_watched() && presence(&self.matching(all)) != Presence::Present
     }
 
-    /// Whether it has gone.
+    /// Whether the link has gone.
     pub fn is_gone(&self) -> bool {
         self.presence == Presence::Gone
     }
@@ -139,7 +139,7 @@ impl BoundInterface {
         self.local.interface.is_some() && !self.is_gone() && self.addresses.contains(&ip)
     }
 
-    /// The addresses of the interface that the socket is bound to, or was when they were last seen.
+    /// The addresses of the interface that the socket is bound to, as last seen.
     pub fn addresses(&self) -> &[IpAddr] {
         if self.local.interface.is_some() { &self.addresses } else { &[] }
     }
@@ -210,10 +210,11 @@ pub fn leave_this_machine(remotes: &[SocketAddr], all: &[InterfaceAddress]) -> b
 }
 
 /// One socket for each usable interface and address family of the peer. The interface that the system would choose
-/// comes first. Paths from interfaces that do not lead to the peer simply stay unconfirmed.
+/// comes first. Paths from interfaces that do not lead to the peer stay unconfirmed.
 ///
-/// A family without an interface gets a socket that is bound to none: the system chooses the interface for each packet, also
-/// one that appears later or that cannot be listed. [`without_unbound`] leaves it out where interfaces are avoided.
+/// A family without an interface gets a socket that is not bound to one: the system chooses the interface for each
+/// packet, including one that appears later or that cannot be listed. [`without_unbound`] removes such sockets where
+/// interfaces are avoided.
 pub fn automatic(remotes: &[SocketAddr], all: &[InterfaceAddress]) -> Vec<BindAddress> {
     let mut locals: Vec<BindAddress> = Vec::new();
     for ipv6 in [false, true] {
@@ -234,13 +235,13 @@ pub fn automatic(remotes: &[SocketAddr], all: &[InterfaceAddress]) -> Vec<BindAd
     locals
 }
 
-/// The sockets that are bound to an interface. Others follow the routes, which can lead to interfaces that are to be avoided.
+/// The sockets that are bound to an interface. Others follow the routes, which may use avoided interfaces.
 pub fn without_unbound(mut locals: Vec<BindAddress>) -> Vec<BindAddress> {
     locals.retain(|local| local.interface.is_some());
     locals
 }
 
-/// Binds to an interface with any address.
+/// Binds to an interface with the unspecified address.
 pub fn on(name: &str, ipv6: bool, port: u16) -> BindAddress {
     let mut address = unspecified(ipv6);
     address.set_port(port);
@@ -263,8 +264,8 @@ pub fn unspecified(ipv6: bool) -> SocketAddr {
     SocketAddr::new(ip, 0)
 }
 
-/// The interface and address from which a socket sends to `remote`, as far as known. `source` is the address that it
-/// sends from, if the socket has several and one was chosen.
+/// The interface and address from which a socket sends to `remote`, as far as known. `source` is the chosen source
+/// address, if the socket has several.
 pub fn local_address_towards(
     link: &BoundInterface,
     source: Option<IpAddr>,
@@ -288,7 +289,8 @@ pub fn source_address_for(remote: &SocketAddr) -> Option<IpAddr> {
     socket.local_addr().ok().map(|local| local.ip())
 }
 
-/// Whether packets to `remote` leave an interface from this address of it. True if the system does not tell. No packet is sent.
+/// Whether packets to `remote` leave through an interface with this source address. True if the system does not say.
+/// No packet is sent.
 pub fn leads_to(interface: &str, ip: IpAddr, remote: &SocketAddr) -> bool {
     let socket = socket2::Socket::new(Domain::for_address(*remote), Type::DGRAM, None);
     let bound = socket.and_then(|socket| bind_interface(&socket, interface).map(|()| socket));
@@ -348,7 +350,7 @@ mod tests {
         for (local, watched) in [
             (local("0.0.0.0", None), false),
             (local("127.0.0.1", None), false),
-            // Bound to an address that no interface has, as the system can allow.
+            // Bound to an address that no interface has, which the system can allow.
             (local("192.0.2.77", None), false),
             (local("192.0.2.1", None), true),
             (local("0.0.0.0", Some("wlan0")), true),
@@ -367,7 +369,7 @@ mod tests {
         for (local, sends, missing) in [
             (local("0.0.0.0", Some("wlan0")), true, false),
             (local("192.0.2.1", None), true, false),
-            // It has no address of that family.
+            // The interface has no address of that family.
             (local("::", Some("wlan0")), false, true),
             (local("0.0.0.0", Some("wwan0")), false, false),
             (local("192.0.2.2", None), false, false),

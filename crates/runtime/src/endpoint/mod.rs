@@ -1,8 +1,8 @@
 //! Endpoints: sockets, and the associations that share them.
 //!
-//! An [`Endpoint`] has one or several shards. A shard owns its sockets and associations behind one lock, and a task drives
-//! it. Handles modify the engine under the lock and wake the driver. Only the driver uses the sockets, except for probes:
-//! these are sent by the call that requests them, because their time of sending matters.
+//! An [`Endpoint`] has one or more shards. Each shard has its own sockets and associations behind one lock, and a
+//! task that drives it. Handles modify the engine under the lock and wake the driver. Only the driver uses the
+//! sockets, except for probes: the call that requests probes sends them, because the time of sending matters.
 
 mod address_filter;
 mod address_following;
@@ -135,7 +135,7 @@ pub struct Endpoint {
     /// Parts with their own sockets and associations; at least one.
     shards: Vec<Arc<Shared>>,
     signals: Arc<EndpointSignals>,
-    /// Where to look for the next association, or to open one.
+    /// Index of the shard that the next call of accept or connect starts with.
     turn: AtomicUsize,
     locals: Vec<SocketAddr>,
 }
@@ -181,7 +181,8 @@ impl Endpoint {
             }
             core.own_listening_ports()?;
             if core.monitors_interfaces() {
-                // Here, not in the task: its thread may be in another network namespace than the sockets.
+                // Started here and not in the task, whose thread may be in another network namespace than
+                // the sockets.
                 core.interface_watch.start(clock.now());
             }
             drivers.push((Shared::new(core, signals.clone()), misdeliveries));
@@ -252,8 +253,8 @@ impl Endpoint {
         all
     }
 
-    /// Accepts no more associations, and waits until all existing ones have ended. Shut down the associations that
-    /// you hold. Associations that nobody has accepted are aborted.
+    /// Stops accepting associations, and waits until all existing ones have ended. Shut down the associations that
+    /// you hold. Associations that have not been accepted are aborted.
     pub async fn close(self) {
         self.begin_to_close();
         loop {

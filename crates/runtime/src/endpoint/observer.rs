@@ -1,8 +1,8 @@
 //! Observation of endpoints from other threads.
 //!
 //! The task that drives an endpoint publishes a snapshot of all figures a few times a second while data passes, and
-//! reports events when they happen. An idle endpoint publishes when it is asked to, so that it is not woken for snapshots
-//! that nobody reads. Observers read the latest snapshot. They never take the endpoint's lock, so that a slow observer
+//! reports events when they happen. An idle endpoint publishes only on request, so that it does not wake up for
+//! unread snapshots. Observers read the latest snapshot. They never take the endpoint's lock, so a slow observer
 //! cannot delay packets:
 //!
 //! ```text
@@ -25,7 +25,8 @@ use super::state::Counters;
 use super::stats::Stats;
 use crate::seal::PublicKey;
 
-/// Upper bounds of the delay classes, nanoseconds: powers of two from 0.5 ms to 8.2 s. A last class is unbounded.
+/// Upper bounds of the delay classes, nanoseconds: powers of two from 0.5 ms to 8.2 s. One more class is
+/// unbounded.
 pub const DELAY_BOUNDS_NS: [u64; 15] = {
     let mut bounds = [500_000; 15];
     let mut i = 1;
@@ -99,7 +100,7 @@ pub struct AssociationInfo {
     pub endpoint: u64,
     /// Number of the association, unique in its endpoint.
     pub association: u64,
-    /// The peer's public key. None without sealing.
+    /// The peer's public key. `None` without sealing.
     pub peer: Option<PublicKey>,
     /// The peer's address on the first path, if known.
     pub address: Option<SocketAddr>,
@@ -128,10 +129,10 @@ impl fmt::Display for PathCause {
     }
 }
 
-/// What happened to an association.
+/// The kind of a [`TransportEvent`].
 #[derive(Clone, Debug)]
 pub enum TransportEventKind {
-    /// It is established.
+    /// The association is established.
     Established,
     /// The peer has restarted.
     Restarted,
@@ -139,7 +140,7 @@ pub enum TransportEventKind {
     PathUp {
         /// The path.
         path: PathId,
-        /// Name of its link: the interface, else the local address.
+        /// Name of the link: the interface, or the local address if there is none.
         link: String,
         /// The peer's address.
         remote: Option<SocketAddr>,
@@ -148,18 +149,18 @@ pub enum TransportEventKind {
     PathDown {
         /// The path.
         path: PathId,
-        /// Name of its link: the interface, else the local address.
+        /// Name of the link: the interface, or the local address if there is none.
         link: String,
         /// The peer's address.
         remote: Option<SocketAddr>,
         /// Why.
         cause: PathCause,
     },
-    /// It has ended.
+    /// The association has ended.
     Closed {
         /// Why.
         reason: CloseReason,
-        /// What the end that aborted it has said.
+        /// The reason given by the end that aborted it.
         said: Option<PeerText>,
         /// Its last figures.
         last: Box<AssociationSnapshot>,
@@ -171,7 +172,7 @@ pub enum TransportEventKind {
 pub struct TransportEvent {
     /// Which association.
     pub about: AssociationInfo,
-    /// What happened.
+    /// The kind of event.
     pub kind: TransportEventKind,
 }
 
@@ -224,8 +225,8 @@ impl fmt::Debug for Observer {
 }
 
 impl Observer {
-    /// An observer that wants a snapshot per `interval`, at most 20 a second, while something happens. Endpoints with many associations publish
-    /// less often, so that publishing costs at most 0.5 % of the time.
+    /// Creates an observer that receives a snapshot per `interval` while something happens, at most 20 per second.
+    /// Endpoints with many associations publish less often, so that publishing takes at most 0.5 % of the time.
     ///
     /// `listener` is called by the task that drives the endpoint, under its lock: it must not wait.
     pub fn new(
@@ -243,12 +244,12 @@ impl Observer {
         self.slots().iter().filter_map(|slot| lock(&slot.latest).clone()).collect()
     }
 
-    /// Asks all open endpoints for a snapshot, also if nothing has happened since the last one.
+    /// Requests a snapshot from all open endpoints, even if nothing has happened since the last one.
     pub fn request(&self) {
         self.slots().iter().for_each(|slot| slot.request());
     }
 
-    /// Waits until each open endpoint has published a snapshot since the call of [`Self::request`].
+    /// Waits until each open endpoint has published a snapshot since the call to [`Self::request`].
     pub async fn answered(&self) {
         loop {
             let answered = self.inner.answered.notified();
@@ -261,8 +262,8 @@ impl Observer {
         }
     }
 
-    /// Waits until data has passed, or the set of associations or the state of a path has changed, and a snapshot that
-    /// shows it was published since the last call. One task waits at a time.
+    /// Waits until data has passed, or the set of associations or the state of a path has changed, and a snapshot
+    /// with the change was published since the last call. At most one task may wait.
     pub async fn news(&self) {
         self.inner.news.notified().await;
     }
@@ -294,7 +295,7 @@ pub(super) struct Publisher {
     next: Time,
 }
 
-/// The share of time that publishing may take is the inverse of this.
+/// Inverse of the maximum share of time that publishing may take.
 const COST_DIVISOR: u64 = 200;
 
 impl Publisher {
@@ -302,21 +303,22 @@ impl Publisher {
         (self.observer.inner.listener)(event);
     }
 
-    /// Something has happened that a snapshot shows.
+    /// Notes an event that the next snapshot shows.
     pub(super) const fn note_news(&mut self) {
         self.has_news = true;
     }
 
-    /// When the next snapshot is due; none if nothing has happened and none is wanted.
+    /// When the next snapshot is due. `None` if nothing has happened and none was requested.
     pub(super) fn due(&self) -> Option<Time> {
         let wanted = self.has_news || self.slot.requested.load(Ordering::SeqCst);
         wanted.then_some(self.next)
     }
 
-    /// The driver is about to sleep until [`Self::due`], which it reads after this call. A request wakes it.
+    /// Called before the driver sleeps until [`Self::due`], which it reads after this call. A request wakes
+    /// the driver.
     pub(super) fn on_sleep(&self, driver: &Waker) {
         if self.has_news {
-            // It will be woken for the next snapshot.
+            // The driver will wake up for the next snapshot.
             return;
         }
         let mut known = lock(&self.slot.driver);

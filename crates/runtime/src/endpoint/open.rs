@@ -32,7 +32,7 @@ pub enum OpenError {
     Raw(RawError),
     /// Another endpoint on this machine owns the SCTP port, over IP alone.
     SctpPortTaken(u16, io::Error),
-    /// An endpoint cannot have so many shards, or none beside automatic interfaces.
+    /// An endpoint cannot have this number of shards, or shards with automatic interfaces.
     Shards(usize),
     /// An inherited socket cannot be used.
     Inherited(SocketAddr, io::Error),
@@ -73,7 +73,7 @@ impl fmt::Display for OpenError {
 
 impl std::error::Error for OpenError {}
 
-/// Advice for an error of binding.
+/// Hint for a bind error.
 fn hint(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::AddrInUse => {
@@ -89,7 +89,7 @@ fn hint(error: &io::Error) -> &'static str {
     }
 }
 
-/// Checks what can be checked before anything is bound.
+/// Checks everything that does not require a bound socket.
 ///
 /// # Errors
 /// [`OpenError`].
@@ -135,8 +135,8 @@ fn check_raw(options: &Options) -> Result<(), RawError> {
     RawError::check()
 }
 
-/// The sockets of each shard, given those of an endpoint without shards, which have shown that nobody else has the
-/// addresses.
+/// The sockets of each shard, given those of an endpoint without shards. Those sockets have shown that no other
+/// program uses the addresses.
 ///
 /// # Errors
 /// [`OpenError`]; in that case nothing stays bound.
@@ -148,8 +148,8 @@ pub(super) fn sockets_of_shards(
         return Ok(vec![sockets]);
     }
     let steering = Steering::new(options.sealing.is_some(), options.shards);
-    // In the order of shards: the kernel numbers sockets with the same address as they are bound. Inherited ones were bound
-    // first.
+    // In shard order: the kernel numbers sockets with the same address in the order in which they are bound.
+    // Inherited sockets were bound first.
     let mut shards = Vec::with_capacity(options.shards);
     if options.inherited.is_empty() {
         sockets.iter_mut().for_each(Socket::close);
@@ -165,7 +165,7 @@ pub(super) fn sockets_of_shards(
     Ok(shards)
 }
 
-/// Binds another socket like each of these.
+/// Binds another socket like each of `sockets`.
 fn bind_sharing(
     sockets: &[Socket],
     locals: &[BindAddress],
@@ -194,7 +194,7 @@ fn adopt(
     Ok(adopted.into_iter().unzip())
 }
 
-/// A closed socket, which is bound once its interface or address is there.
+/// A closed socket, which is bound once its interface or address is present.
 fn wait_for(
     local: &BindAddress,
     bind: fn(&BindAddress) -> io::Result<Socket>,
@@ -219,7 +219,7 @@ pub(super) fn bind(
     let mut bound = Vec::with_capacity(options.locals.len());
     let found = options.automatic || options.all_interfaces;
     if found {
-        // Nobody named these interfaces: a missing one is left out and may appear later.
+        // The user did not name these interfaces: a missing one is skipped and may appear later.
         bound.extend(
             options
                 .locals

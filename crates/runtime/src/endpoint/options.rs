@@ -34,38 +34,41 @@ pub struct Sealing {
 /// Configuration of an endpoint.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Keys; none: packets are sent unsealed, as SCTP in UDP (RFC 6951), for other SCTP implementations.
+    /// Keys. `None` sends packets unsealed, as SCTP in UDP (RFC 6951), for other SCTP implementations.
     pub sealing: Option<Sealing>,
     /// What carries the packets (UDP). Without sealing, they can be sent over IP alone.
     pub carrier: Carrier,
     /// Local sockets, one per local path.
     pub locals: Vec<BindAddress>,
-    /// Whether IPv6 sockets that are bound to no address leave IPv4 to others, even if the endpoint has none for IPv4 (off).
+    /// Whether IPv6 sockets bound to the unspecified address leave IPv4 to other programs, even if the endpoint has
+    /// no IPv4 socket (off).
     pub ipv6_only: bool,
-    /// Sockets that another program has bound, such as a service manager, one for each of `locals`. If there are any, none is
-    /// bound, except for further shards: these need `SO_REUSEPORT`, set when the sockets were bound.
+    /// Sockets that another program, such as a service manager, has bound: one for each of `locals`. If there are
+    /// any, no socket is bound except for further shards, which require that `SO_REUSEPORT` was set when the
+    /// inherited sockets were bound.
     pub inherited: Vec<Arc<UdpSocket>>,
-    /// Whether sockets of `locals` whose interface or address is missing are bound once it is there. One must be there when
-    /// the endpoint opens.
+    /// Whether sockets of `locals` whose interface or address is missing are bound once it appears. At least one must
+    /// be present when the endpoint opens.
     pub wait_for_locals: bool,
     /// Whether interfaces that appear while the endpoint runs add paths to the associations that it opens. For sealed
     /// endpoints: an unsealed peer does not learn of new paths.
     pub automatic: bool,
-    /// Whether the local sockets are those of all interfaces. Their order means nothing: each is paired with the
-    /// nearest address of the peer.
+    /// Whether the local sockets are those of all interfaces. Their order has no meaning: each is paired with
+    /// the nearest address of the peer.
     pub all_interfaces: bool,
     /// Names of interfaces that are never used automatically.
     pub avoided_interfaces: Vec<String>,
-    /// Whether TUN devices are not used automatically, except where a peer is in a network of theirs. Others lead into tunnels.
+    /// Whether TUN devices are excluded from automatic use, because they usually lead into tunnels. A TUN device with
+    /// a peer in its own network is still used.
     pub avoid_tun: bool,
-    /// Addresses of the peers, which `automatic` sets.
+    /// Addresses of the peers, set by `automatic`.
     pub peers: Vec<IpAddr>,
-    /// Interfaces or own addresses over which no sealed handshake is sent, unless there are no others.
+    /// Interfaces or own addresses that sealed handshakes avoid, unless there are no others.
     pub handshake_avoids: Vec<String>,
-    /// Number of shards (1): parts with their own sockets and associations, which use as many cores. For endpoints with many
-    /// associations, in a runtime with as many threads. Not with `automatic` or `all_interfaces`.
+    /// Number of shards (1): parts with their own sockets and associations, each of which can use a core. For
+    /// endpoints with many associations, in a runtime with as many threads. Not with `automatic` or `all_interfaces`.
     pub shards: usize,
-    /// Whether associations of peers are accepted.
+    /// Whether the endpoint accepts associations of peers.
     pub listen: bool,
     /// Without sealing, the SCTP ports on which associations are accepted (only 9899), one for each service. The
     /// first is also the local port of associations that a listening endpoint opens.
@@ -74,16 +77,16 @@ pub struct Options {
     pub connect_ports: SctpPorts,
     /// How associations behave.
     pub transport: Transport,
-    /// Whether several datagrams are sent per system call where the system supports it. If not: one, as with a
-    /// network card without segmentation offload.
+    /// Whether several datagrams are sent per system call where the system supports it. Otherwise one is sent
+    /// per call, as with a network card without segmentation offload.
     pub offload: bool,
     /// Limits on what peers may make the endpoint hold.
     pub limits: Limits,
-    /// Filter of incoming associations, in addition to keys and limits; none: all are accepted.
+    /// Filter of incoming associations, in addition to keys and limits. `None` accepts all.
     pub incoming: Option<IncomingFilter>,
     /// Receives reports of reached limits.
     pub on_limit: Option<OnLimit>,
-    /// If set, all packets are also written to these files, as they are inside the seal.
+    /// If set, all packets are also written to these files, in the form inside the seal.
     pub capture: Option<Capture>,
     /// If set, figures and events are published to it.
     pub observer: Option<Observer>,
@@ -120,14 +123,15 @@ impl Options {
         self
     }
 
-    /// Never uses these interfaces automatically.
+    /// Excludes these interfaces from automatic use.
     #[must_use]
     pub fn avoiding(mut self, interfaces: &[String]) -> Self {
         self.avoided_interfaces = interfaces.to_vec();
         self
     }
 
-    /// Does not use TUN devices automatically, except where a peer is in a network of theirs, as over emulated links.
+    /// Excludes TUN devices from automatic use, except those with a peer in their own network, such as emulated
+    /// links.
     #[must_use]
     pub const fn avoiding_tun(mut self) -> Self {
         self.avoid_tun = true;
@@ -137,7 +141,7 @@ impl Options {
     /// The addresses of the interfaces that may be used.
     ///
     /// # Errors
-    /// As the system says.
+    /// The error of the system.
     pub(super) fn interfaces(&self) -> io::Result<Vec<InterfaceAddress>> {
         let mut all = match self.avoid_tun {
             true => interfaces::outside_tunnels(&self.peers)?,
@@ -159,7 +163,8 @@ impl Options {
         self
     }
 
-    /// Whether one of `locals` may be used now. False if they are waited for, and each is missing or down.
+    /// Whether one of `locals` may be used now. False if the endpoint waits for missing ones, and each is
+    /// missing or down.
     pub fn has_local(&self) -> bool {
         let Some(all) = self.wait_for_locals.then(|| self.interfaces().ok()).flatten() else {
             return !self.locals.is_empty();
@@ -168,8 +173,8 @@ impl Options {
     }
 
     /// Uses one socket for each interface that may reach these addresses, and adds paths for interfaces that appear
-    /// later. Does nothing if a peer is on this machine. Where interfaces are avoided, `locals` is empty while no other one
-    /// may reach the addresses: opening the endpoint then fails with `OpenError::NoInterface`.
+    /// later. Does nothing if a peer is on this machine. If only avoided interfaces may reach the addresses, `locals`
+    /// stays empty, and opening the endpoint fails with `OpenError::NoInterface`.
     #[must_use]
     pub fn automatic(mut self, remotes: &[SocketAddr]) -> Self {
         self.peers = remotes.iter().map(|remote| remote.ip().to_canonical()).collect();
@@ -183,9 +188,9 @@ impl Options {
         self
     }
 
-    /// Without sealing, uses one socket for each interface that may reach these addresses now. Does nothing if a peer is
-    /// on this machine, or if no interface may reach them. Where interfaces are avoided, addresses of a family that no other
-    /// one may reach are left out.
+    /// Without sealing, uses one socket for each interface that may reach these addresses now. Does nothing if a peer
+    /// is on this machine, or if no interface may reach them. Addresses of a family that only avoided interfaces may
+    /// reach are left out.
     #[must_use]
     pub fn on_all_interfaces(mut self, remotes: &[SocketAddr]) -> Self {
         let all = self.interfaces().unwrap_or_default();

@@ -94,7 +94,8 @@ impl EndpointState {
         }
     }
 
-    /// Whether a packet from this route comes from the same socket. Over IP alone, the SCTP port tells.
+    /// Whether a packet from this route comes from the same socket. Over IP alone, the SCTP port
+    /// identifies the endpoint.
     fn is_own(&mut self, now: Time, route: Route, ports: Ports) -> bool {
         let (local, remote) = (self.sockets[route.socket].local(), route.remote);
         let here = local.ip() == remote.ip()
@@ -143,7 +144,7 @@ impl EndpointState {
     pub(super) fn learn_addresses(&mut self, now: Time, peer: &mut Peer) {
         let follows = peer.follows_interfaces && peer.machine.reconfigures_addresses();
         if follows {
-            // Before new paths, which could begin at addresses that the peer does not know.
+            // Before new paths are added, which could start at addresses that the peer does not know.
             self.note_own_addresses(peer);
             self.pin_sources(peer);
         }
@@ -191,8 +192,8 @@ impl EndpointState {
 
 impl Peer {
     /// Moves a path from `socket`, whose address is `local`, to `remote`, if the path is unconfirmed and leads to an
-    /// address of the peer that is farther away. Returns whether there was one: two paths from one interface would
-    /// share its link.
+    /// address of the peer that is farther away. Returns whether there was such a path: two paths from one interface
+    /// would share its link.
     fn move_unconfirmed(&mut self, socket: usize, local: &SocketAddr, remote: SocketAddr) -> bool {
         let unconfirmed = |path: &usize| {
             let path = PathId::from_index(*path);

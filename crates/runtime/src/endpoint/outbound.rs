@@ -13,11 +13,11 @@ use super::send_errors::{is_too_long, is_unreachable};
 use super::socket::Socket;
 use super::state::{AssociationKey, EndpointState, Shared};
 
-/// Most packets that one association sends before the next one has its turn.
+/// Maximum number of packets that one association sends per turn.
 const PACKETS_PER_TURN: usize = 256;
 
 impl EndpointState {
-    /// Sends for all associations in the ready list, as much as the sockets take.
+    /// Sends for all associations in the ready list, until the sockets are full.
     pub(super) fn drain(&mut self, now: Time, shared: &Shared) {
         let mut ready = std::mem::take(&mut self.ready);
         self.has_more_to_send = false;
@@ -34,7 +34,8 @@ impl EndpointState {
             }
         }
         self.enforce_memory(now);
-        // Associations marked meanwhile are in the new list. The old list's memory is reused if there are none.
+        // Associations that became ready meanwhile are in the new list. If there are none, the old list's
+        // memory is reused.
         if self.ready.is_empty() {
             self.ready = ready;
         }
@@ -111,7 +112,7 @@ impl EndpointState {
             }
         }
         self.interface_poll_due |= failures.unreachable != 0;
-        // The data in flight on a failed path is sent on other paths at once.
+        // The data in flight on a failed path is sent on other paths immediately.
         let moved = failures.unreachable != 0 && peer.on_send_refused(now, failures.unreachable);
         for (path, datagram) in &failures.too_long {
             peer.too_long(now, *path, *datagram);
@@ -129,7 +130,7 @@ impl EndpointState {
         let dscp = peer.dscps.general();
         while let Some((datagram, attempt)) = handshake.take_datagram() {
             let first = attempt % routes.len().max(1);
-            // If the system refuses to send there, the next path is tried at once.
+            // If the system refuses to send there, the next path is tried immediately.
             let mut candidates = routes[first..].iter().chain(&routes[..first]);
             let _ = candidates.any(|route| !self.send_alone(**route, dscp, &datagram));
         }
@@ -145,7 +146,7 @@ impl EndpointState {
         send(&mut self.sockets[route.socket], &mut batch) == SendResult::Unreachable
     }
 
-    /// Puts a drained peer back, or removes it if it has ended and nobody holds it.
+    /// Puts a drained peer back, or removes it if it has ended and has no handle.
     fn finish_turn(&mut self, key: AssociationKey, mut peer: Box<Peer>, shared: &Shared) {
         let now = self.clock.now();
         let events = peer.take_events(now);
@@ -156,7 +157,7 @@ impl EndpointState {
         }
         if events.addresses {
             self.follow_addresses(now, key, &mut peer);
-            // The answer to one request may permit the next one.
+            // The answer to one request may allow the next one.
             self.interface_poll_due |= peer.follows_interfaces;
             if !std::mem::replace(&mut peer.ready, true) {
                 self.ready.push(key);
@@ -164,7 +165,7 @@ impl EndpointState {
         }
         if events.connected && peer.session.is_none() {
             self.learn_addresses(now, &mut peer);
-            // An address that the peer was told of may have gone meanwhile.
+            // An announced address may have disappeared meanwhile.
             self.interface_poll_due |= peer.follows_interfaces;
             if !std::mem::replace(&mut peer.ready, true) {
                 self.ready.push(key);
@@ -184,7 +185,7 @@ impl EndpointState {
         self.put_back(key, peer);
     }
 
-    /// An association that a peer opened is established: queues it for acceptance, or aborts it if the queue is full.
+    /// Queues an established association that a peer opened for acceptance, or aborts it if the queue is full.
     fn queue_for_accept(&mut self, now: Time, key: AssociationKey, peer: &mut Peer) {
         if self.accepted.len() < self.options.limits.accept_queue {
             peer.incoming = false;
@@ -209,7 +210,7 @@ enum SendResult {
     Sent,
     /// The system permanently refuses to send to the destination.
     Unreachable,
-    /// The interface does not carry datagrams of this size, bytes.
+    /// The interface cannot carry datagrams of this size, bytes.
     TooLong(usize),
 }
 

@@ -8,11 +8,11 @@ use ropewalk_base::{Duration, Time};
 use super::socket::{BindAddress, Socket};
 use crate::interfaces::{self, InterfaceAddress};
 
-/// Most addresses that are listed: an INIT with more would exceed the MTU of some links.
+/// Maximum number of addresses that are listed: an INIT with more would exceed the MTU of some links.
 pub(super) const ADDRESSES_LIMIT: usize = 16;
 
-/// How long a list of the interfaces is used. Reading a new one for each packet of an unauthenticated peer would cost
-/// more than the answer.
+/// Lifetime of a list of the interfaces. Reading a new one for each packet of an unauthenticated peer would cost more
+/// than the answer.
 const CACHE_LIFETIME: Duration = Duration::from_secs(1);
 
 /// Cache of this machine's addresses.
@@ -23,7 +23,7 @@ pub struct OwnAddresses {
 }
 
 impl OwnAddresses {
-    /// All addresses; none if the system does not provide them.
+    /// All addresses. Empty if the system does not provide them.
     pub fn get(&mut self, now: Time) -> &[InterfaceAddress] {
         if self.read_at.is_none_or(|at| now.since(at) > CACHE_LIFETIME) {
             self.all = interfaces::list().unwrap_or_default();
@@ -46,10 +46,10 @@ impl OwnAddresses {
     }
 }
 
-/// From how far away an address can be reached.
+/// The scope of an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Scope {
-    /// This machine alone.
+    /// This machine only.
     Loopback,
     /// One link.
     Link,
@@ -91,8 +91,8 @@ pub(super) fn may_list(peer: IpAddr, own: IpAddr) -> bool {
     Scope::of(peer).may_list(Scope::of(own), own)
 }
 
-/// Whether a peer at `peer` cannot know this own address, because a translator (NAT) stands between both: the own one is private,
-/// and that of the peer is not. Private IPv6 addresses are not translated as a rule.
+/// Whether a NAT hides this own address from a peer at `peer`: the own address is private, and that of the peer is
+/// not. Private IPv6 addresses are normally not translated.
 pub(super) fn is_hidden_from(peer: IpAddr, own: IpAddr) -> bool {
     own.to_canonical().is_ipv4()
         && Scope::of(own) == Scope::Private
@@ -112,7 +112,7 @@ impl<'a> Bound<'a> {
 }
 
 /// The addresses of these sockets to list to a peer at `peer`. Empty if the peer already sees the only address. A
-/// socket bound to no address stands for `all` addresses of this machine.
+/// socket bound to the unspecified address stands for `all` addresses of this machine.
 pub(super) fn listed(sockets: &[Bound<'_>], peer: IpAddr, all: &[InterfaceAddress]) -> Vec<IpAddr> {
     let mut addresses: Vec<IpAddr> = Vec::new();
     let scope = Scope::of(peer);
@@ -138,7 +138,7 @@ pub(super) fn listed(sockets: &[Bound<'_>], peer: IpAddr, all: &[InterfaceAddres
         }
     }
     let mut addresses = unique;
-    // The address family that the peer is known to use comes first: the end of the list is truncated.
+    // The peer's known address family comes first: the list is truncated at the end.
     addresses.sort_by_key(|ip| ip.is_ipv4() != peer.to_canonical().is_ipv4());
     addresses.truncate(ADDRESSES_LIMIT);
     match addresses[..] {
@@ -216,7 +216,7 @@ mod tests {
                 "10.9.9.9",
                 &["10.0.0.1", "192.0.2.1"],
             ),
-            // Addresses that the user named are listed, whatever their scope and wherever the peer is.
+            // Addresses that the user named are listed, regardless of their scope and the peer's location.
             (&[("10.0.0.1", None), ("192.0.2.1", None)], "203.0.113.5", &["10.0.0.1", "192.0.2.1"]),
             (&[("192.0.2.1", None)], "203.0.113.5", &[]),
             (&[("2001:db8::1", None)], "203.0.113.5", &["2001:db8::1"]),

@@ -1,11 +1,11 @@
 //! The SCTP ports that belong to an endpoint over IP alone.
 //!
 //! Each raw socket of a machine receives the packets of all programs, so an endpoint must know which are its own. An
-//! endpoint owns the ports on which it accepts associations, and those of its associations. It answers packets to these
-//! ports only: an ABORT for an unknown port could end an association of another program.
+//! endpoint owns the ports on which it accepts associations, and those of its associations. It answers packets to
+//! these ports only: an ABORT for an unknown port could end an association of another program.
 //!
-//! A port of IPv4 or of IPv6 has one owner in a network namespace. The owner holds a socket of the local domain with an
-//! abstract name that contains the port and the family. The kernel keeps such names per network namespace, and forgets them
+//! An IPv4 or IPv6 port has one owner per network namespace. The owner holds a Unix domain socket with an abstract
+//! name that contains the port and the family. The kernel keeps such names per network namespace, and removes them
 //! with the process.
 
 use std::collections::BTreeMap;
@@ -51,7 +51,8 @@ pub struct OwnedPorts {
 }
 
 impl OwnedPorts {
-    /// No ports yet, of an endpoint with these sockets. One that follows interfaces gets sockets later.
+    /// Creates an empty set of ports for an endpoint with these sockets. An endpoint that follows
+    /// interfaces gets sockets later.
     pub fn of(options: &Options, sockets: &[Socket]) -> Self {
         let grows = options.all_interfaces || options.transport.follow_interfaces;
         let ipv6 = |socket: &Socket| socket.local().is_ipv6();
@@ -81,7 +82,7 @@ impl OwnedPorts {
         Ok(())
     }
 
-    /// Releases the ports that are not needed any more.
+    /// Releases the ports that are no longer needed.
     pub fn keep(&mut self, is_needed: impl Fn(u16) -> bool) {
         self.held.retain(|port, _| is_needed(*port));
     }
@@ -107,7 +108,7 @@ impl EndpointState {
         Ok(())
     }
 
-    /// Takes a port before it is used. Over UDP there is nothing to take.
+    /// Takes a port before it is used. Does nothing over UDP.
     ///
     /// # Errors
     /// If another endpoint on this machine owns it.
@@ -117,7 +118,7 @@ impl EndpointState {
         owned.take(port)
     }
 
-    /// Releases the ports that are not used any more, and tells the sockets which packets they receive.
+    /// Releases the ports that are no longer used, and updates the filters of the sockets.
     pub(super) fn update_ports(&mut self) {
         self.ports_changed = false;
         let Some(owned) = &mut self.owned_ports else { return };
@@ -126,7 +127,8 @@ impl EndpointState {
         owned.keep(|port| listens(port) || used.contains(&port));
         let ports = owned.all();
         for socket in &mut self.sockets {
-            // If the kernel refuses, the socket receives what it did before. The packets of others are dropped here.
+            // If the kernel refuses, the socket keeps its previous filter. Packets of other programs are dropped
+            // here.
             let _ = socket.receive_ports(&ports);
         }
     }

@@ -1,4 +1,5 @@
-//! Records the packets of all associations in files, as they are inside the seal, and the measurements of their paths.
+//! Records the packets of all associations in files, in the form inside the seal, and the measurements of their
+//! paths.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -15,9 +16,9 @@ use super::state::{AssociationKey, EndpointState};
 use super::stats::LocalAddress;
 use crate::capture::{Capture, Direction};
 
-/// Most routes that are remembered. A forgotten route gets a new interface number in the capture.
+/// Maximum number of routes that are remembered. A forgotten route gets a new interface number in the capture.
 const ROUTES_LIMIT: usize = 1024;
-/// Most paths of one association that are remembered, counting each address that a path had.
+/// Maximum number of paths of one association that are remembered, counting each address that a path had.
 const PATHS_LIMIT: usize = 128;
 
 /// Where packets of one path go, as written to the files.
@@ -67,7 +68,8 @@ impl PacketCapture {
         Self { capture, routes: BTreeMap::new(), bytes: Vec::new(), used: false }
     }
 
-    /// Records a sent packet of `length` bytes on the wire. `association` is none if it belongs to none.
+    /// Records a sent packet of `length` bytes on the wire. `association` is `None` if it belongs to no
+    /// association.
     pub fn on_sent(
         &mut self,
         (route, local_end): (Route, LocalEnd<'_>),
@@ -95,7 +97,7 @@ impl PacketCapture {
         }
     }
 
-    /// Writes a received packet that came in the compact form to the capture file, in the standard form.
+    /// Writes a received packet that arrived in the compact form to the capture file, in the standard form.
     fn on_decoded(&mut self, route: Route, local_end: LocalEnd<'_>, packet: &Packet) {
         if self.capture.has_pcapng() {
             let mut bytes = std::mem::take(&mut self.bytes);
@@ -147,7 +149,7 @@ impl PacketCapture {
         }
     }
 
-    /// Flushes the files while no packets pass.
+    /// Flushes the files while the endpoint is idle.
     pub fn flush(&mut self) {
         if std::mem::take(&mut self.used) {
             self.capture.flush();
@@ -182,7 +184,7 @@ impl PacketCapture {
 }
 
 impl LoggedAssociation {
-    /// The number of a path among `paths`; a new one is added. Two paths over one link differ by the peer's address.
+    /// The number of a path among `paths`; a new one is added. Two paths over one link differ in the peer's address.
     fn enter(&mut self, capture: &Capture, route: Route, link: &str) -> usize {
         self.group.get_or_insert_with(|| capture.next_group());
         let (socket, remote) = (route.socket, route.remote);
@@ -210,7 +212,7 @@ impl EndpointState {
         LocalEnd { link: &self.links[route.socket], port }
     }
 
-    /// Calls `work` with the capture, taken out for a while, if there is one.
+    /// Calls `work` with the capture, temporarily taken out of the state, if there is one.
     fn with_capture(&mut self, work: impl FnOnce(&mut Self, &mut PacketCapture)) {
         if let Some(mut capture) = self.capture.take() {
             work(self, &mut capture);
@@ -225,14 +227,14 @@ impl EndpointState {
         });
     }
 
-    /// Writes a received packet that came in the compact form to the capture file, if there is one.
+    /// Writes a received packet that arrived in the compact form to the capture file, if there is one.
     pub(super) fn capture_decoded(&mut self, route: Route, packet: &Packet) {
         self.with_capture(|state, capture| {
             capture.on_decoded(route, state.local_end_of(route), packet);
         });
     }
 
-    /// Writes a received packet to the qlog, if there is one. `key` is none if it belongs to no association.
+    /// Writes a received packet to the qlog, if there is one. `key` is `None` if it belongs to no association.
     pub(super) fn log_received(
         &mut self,
         key: Option<AssociationKey>,
@@ -265,7 +267,7 @@ impl EndpointState {
         });
     }
 
-    /// Writes the measurements of the association's paths to the qlog, as far as they have changed.
+    /// Writes the measurements of the association's paths to the qlog, if they have changed.
     pub(super) fn log_measurements(&mut self, now: Time, peer: &mut Peer) {
         self.with_capture(|state, capture| {
             if !capture.capture.has_qlog() {
@@ -281,7 +283,7 @@ impl EndpointState {
     }
 }
 
-/// The measurements of a path; none if it does not exist.
+/// The measurements of a path. `None` if it does not exist.
 fn metrics(now: Time, machine: &Machine, path: usize) -> Option<Metrics> {
     let counters = machine.path_counters().nth(path)?;
     let view = machine.path_view(now, PathId::from_index(path));

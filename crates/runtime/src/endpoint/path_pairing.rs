@@ -1,4 +1,4 @@
-//! Pairs local addresses with addresses of the peer, which makes the paths.
+//! Pairs local addresses with addresses of the peer to form paths.
 
 use std::net::{IpAddr, SocketAddr};
 

@@ -1,8 +1,8 @@
 //! Path validation: verifies the peer's address of each path, and limits how much is sent to an address that has not
 //! answered (RFC 9000, 8.2 and 9.3, with SCTP's HEARTBEATs as challenges).
 //!
-//! A packet that is sealed (or has the right verification tag) proves who made it, but not where it came from: an
-//! on-path attacker can send a copy from his own address, or from that of a victim.
+//! A packet that is sealed (or has the right verification tag) proves its author, but not its source address: an
+//! on-path attacker can send a copy from its own address, or from that of a victim.
 //!
 //! ```text
 //!                 packet from a new address
@@ -14,7 +14,7 @@
 //!   route: new  <--------------------------------------+  clearly longer than new took
 //! ```
 //!
-//! Until it has answered, an address receives at most three times the bytes that came from it. Sizes are those of IP
+//! Until it has answered, an address receives at most three times the bytes received from it. Sizes are those of IP
 //! packets.
 
 use std::net::SocketAddr;
@@ -25,8 +25,8 @@ use super::peer::Route;
 
 /// Factor between the bytes from an unvalidated address and those that it may receive (RFC 9000, 8: three).
 const AMPLIFICATION_LIMIT: u64 = 3;
-/// Most candidates per path at a time. With two, a third party that sends copies cannot keep the real peer from
-/// moving.
+/// Maximum number of candidates per path at a time. With two, a third party that sends copies cannot prevent the real
+/// peer from moving.
 const CANDIDATES_LIMIT: usize = 2;
 /// How long a candidate keeps its place, even if other addresses send meanwhile.
 const CANDIDATE_HOLD: Duration = Duration::from_millis(250);
@@ -39,10 +39,11 @@ const CHALLENGE_INTERVAL: Duration = Duration::from_millis(250);
 const CHALLENGES: u32 = 4;
 /// Minimum extra time that the old route gets to answer after the candidate did.
 const GRACE_MIN: Duration = Duration::from_millis(150);
-/// Maximum of that extra time, however slow the path was.
+/// Maximum extra time, regardless of the path's delay.
 const GRACE_MAX: Duration = Duration::from_secs(3);
 
-/// Headers of IP and UDP in front of a datagram to or from this address, bytes. Without a port it is over IP alone.
+/// Size of the IP and UDP headers of a datagram to or from this address, bytes. An address without a port is IP
+/// alone.
 pub(super) const fn lower_headers(remote: &SocketAddr) -> u64 {
     let udp = if remote.port() == 0 { 0 } else { 8 };
     udp + if remote.is_ipv4() { 20 } else { 40 }
@@ -69,14 +70,14 @@ impl Budget {
 /// State of the address that a path leads to.
 #[derive(Clone, Copy, Debug)]
 enum AddressState {
-    /// It has answered, or the application has named it.
+    /// The address has answered, or the application has named it.
     Validated,
-    /// It was validated for another path. The first address that answers for this path replaces it.
+    /// Validated for another path. The first address that answers for this path replaces it.
     Borrowed,
-    /// Packets came from it, but it has not answered.
+    /// Packets arrived from the address, but it has not answered.
     Unvalidated(Budget),
-    /// The peer has listed it, but no packet came from it. Packets to it are charged to the bytes that the
-    /// association has received.
+    /// The peer has listed the address, but no packet has arrived from it. Packets to it are charged to
+    /// the bytes that the association has received.
     Listed,
 }
 
@@ -84,7 +85,7 @@ enum AddressState {
 #[derive(Debug)]
 struct Candidate {
     route: Route,
-    /// None once it has answered.
+    /// `None` once it has answered.
     budget: Option<Budget>,
     /// Nonce that is sent to the candidate only.
     nonce: u64,
@@ -141,7 +142,8 @@ pub struct PathValidation {
 }
 
 impl PathValidation {
-    /// Handles a packet of the peer that came `from` this route on `path`, whose route is `current`.
+    /// Handles a packet of the peer that arrived on `path` by the route `from`; the path's own route
+    /// is `current`.
     pub fn on_packet(&mut self, now: Time, path: usize, from: Route, current: Route, bytes: u64) {
         self.received += bytes;
         if from.is_like(&current) {
@@ -199,7 +201,7 @@ impl PathValidation {
         self.validated.retain(|validated| validated.path != path);
     }
 
-    /// Whether the peer has listed the address of this path, and no packet has come from it yet.
+    /// Whether the peer has listed the address of this path, and no packet has arrived from it yet.
     pub fn is_only_listed(&self, path: usize) -> bool {
         let only_listed =
             |validated: &ValidatedPath| matches!(validated.address_state, AddressState::Listed);
@@ -228,7 +230,7 @@ impl PathValidation {
         }
     }
 
-    /// Handles a HEARTBEAT ACK with this nonce, on whatever path. `round_trip` is the path's recent round-trip time.
+    /// Handles a HEARTBEAT ACK with this nonce, on any path. `round_trip` is the path's recent round-trip time.
     pub fn on_answer(&mut self, now: Time, nonce: u64, round_trip: Option<Duration>) {
         for validated in &mut self.validated {
             if validated.candidates.iter().any(|candidate| candidate.old_nonce == nonce) {
@@ -384,7 +386,7 @@ impl ValidatedPath {
         candidate.challenge_due = now;
     }
 
-    /// The route to move to, if that is decided.
+    /// The route to move to, once decided.
     fn decide(&mut self, now: Time, current: Option<Route>) -> Option<Route> {
         let due = |candidate: &Candidate| candidate.moves_at.is_some_and(|at| at <= now);
         let at = self.candidates.iter().position(due)?;

@@ -25,7 +25,7 @@ use super::probes::ProbeQueue;
 use super::publish::{OCCURRENCES_LIMIT, PathTraffic};
 use crate::seal::PublicKey;
 
-/// Most path events that are kept for an application that does not read them.
+/// Maximum number of path events that are kept for an application that does not read them.
 const EVENTS_LIMIT: usize = 64;
 
 /// Route of a path: the local socket and the peer's address.
@@ -33,7 +33,7 @@ const EVENTS_LIMIT: usize = 64;
 pub struct Route {
     /// Index of the socket.
     pub socket: usize,
-    /// The local address to send from, if the socket has several; none: the system chooses.
+    /// The local address to send from, if the socket has several. `None` leaves the choice to the system.
     pub source: Option<IpAddr>,
     /// The peer's address.
     pub remote: SocketAddr,
@@ -45,7 +45,7 @@ impl Route {
         Self { socket, source: None, remote }
     }
 
-    /// Whether both use the same socket and the same address of the peer.
+    /// Whether both use the same socket and the same peer address.
     pub fn is_like(&self, other: &Self) -> bool {
         (self.socket, self.remote) == (other.socket, other.remote)
     }
@@ -64,16 +64,16 @@ pub enum PathEvent {
     PeerUsesKey(u16),
 }
 
-/// What happened to an association, for its observer.
+/// An event of an association, for its observer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Occurrence {
-    /// It is established.
+    /// The association is established.
     Connected,
     /// The peer has restarted.
     Restarted,
     /// A path has a new status.
     Path(PathId, PathStatus),
-    /// It has ended.
+    /// The association has ended.
     Closed(CloseReason),
 }
 
@@ -86,7 +86,8 @@ pub struct Signals {
     readers: AtomicUsize,
     /// The send buffer has room, or the association has ended.
     pub writable: Notify,
-    /// Few enough bytes wait for a path, or the association has ended. Only signalled if [`Peer::awaited_below`] is set.
+    /// The number of bytes that wait for a path fell below [`Peer::awaited_below`], or the association has ended.
+    /// Only signalled if that is set.
     pub drained: Notify,
     /// Everything sent has been acknowledged, or the association has ended. Only signalled if [`Peer::flushing`] is
     /// set.
@@ -98,7 +99,7 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Waits until something can be read. `readable` must come from [`Signals::readable`].
+    /// Waits until a message can be read. `readable` must come from [`Signals::readable`].
     pub async fn wait_readable(&self, readable: Pin<&mut Notified<'_>>) {
         let _count = ReaderCount::new(&self.readers);
         readable.await;
@@ -140,22 +141,22 @@ impl Drop for ReaderCount<'_> {
 pub struct Peer {
     /// The engine.
     pub machine: Association,
-    /// What surrounds its packets.
+    /// The encapsulation of its packets.
     pub encapsulation: Encapsulation,
-    /// The number by which sealed datagrams address the association; none without sealing.
+    /// The number by which sealed datagrams address the association. `None` without sealing.
     pub session: Option<u32>,
     /// The routes of its paths, as far as known.
     pub routes: Vec<Option<Route>>,
     /// The DSCPs of its packets.
     pub dscps: PathDscps,
-    /// Which of these addresses are validated, and where paths may have moved.
+    /// Which peer addresses are validated, and where paths may have moved.
     pub validation: PathValidation,
-    /// Where the handshake's reply was sent. Only its receiver can seal datagrams of the session, so the first such
-    /// datagram validates that address, wherever the datagram comes from.
+    /// Destination of the handshake's reply. Only its receiver can seal datagrams of the session, so the first such
+    /// datagram validates that address, regardless of the datagram's source.
     pub replied_to: Option<Route>,
     /// Times of the last signs of life.
     pub liveness: Liveness,
-    /// The key and prefix that it is counted under, if a peer has opened it.
+    /// The key and prefix under which it is counted, if a peer has opened it.
     pub admitted: Option<Admitted>,
     /// Bytes that are counted for it.
     pub counted_memory: u64,
@@ -167,7 +168,7 @@ pub struct Peer {
     pub given_up: Vec<IpAddr>,
     /// Whether own addresses that appear and disappear are announced to the peer.
     pub follows_interfaces: bool,
-    /// The number of changes of own addresses that the peer was told of.
+    /// The number of the last change of own addresses that the peer knows.
     pub told_changes: u64,
     /// Its entry in the list of deadlines.
     pub deadline: Option<Time>,
@@ -181,7 +182,7 @@ pub struct Peer {
     pub opened_by_peer: bool,
     /// Whether the peer opened it and the application has not accepted it yet.
     pub incoming: bool,
-    /// Whether no handle exists any more: it is removed as soon as it has ended.
+    /// Whether no handle exists: it is removed as soon as it has ended.
     pub abandoned: bool,
     /// Whether a task waits until everything has been acknowledged.
     pub flushing: bool,
@@ -189,19 +190,19 @@ pub struct Peer {
     pub awaited_below: Option<u64>,
     /// Why it ended.
     pub ended: Option<CloseReason>,
-    /// What this end has said when it aborted the association.
+    /// The reason that this end gave when it aborted the association.
     pub abort_reason: Option<Box<[u8]>>,
     /// Events of paths, oldest first.
     pub path_events: VecDeque<PathEvent>,
     /// Packets of each path.
     pub traffic: Vec<PathTraffic>,
-    /// Amount of data that had passed when the observer was last told.
+    /// Amount of carried data at the last report to the observer.
     carried: u64,
     /// Its place in the qlog.
     pub logged: LoggedAssociation,
-    /// What happened in this turn and is to be reported to the observer.
+    /// Events of this turn that are still to be reported to the observer.
     pub occurrences: Vec<Occurrence>,
-    /// Received probes; none unless the application has enabled probes.
+    /// Received probes. `None` unless the application has enabled probes.
     pub probes: Option<ProbeQueue>,
     /// For each path with a Binding request, the response that waits for the application.
     pub bindings: BTreeMap<u8, Option<BindingResponse>>,
@@ -221,7 +222,7 @@ pub struct EventSummary {
 }
 
 impl Peer {
-    /// Ends the association at once, with a reason for the peer.
+    /// Ends the association immediately, with a reason for the peer.
     pub fn abort_because(&mut self, reason: &[u8]) {
         if self.ended.is_none() {
             let kept = &reason[..reason.len().min(Association::ABORT_REASON_LIMIT)];
@@ -333,7 +334,7 @@ impl Peer {
                 self.validation.on_packet(now, id.index(), route, route, bytes);
             }
             // A copy from elsewhere may have arrived first, or the handshake used another path. Until this address
-            // has answered, the association is set up over the route that the reply went to.
+            // has answered, the association is set up over the route of the reply.
             Some(proved) => {
                 // With only one path, that route is this path's own.
                 if self.routes.len() > 1 {
@@ -347,7 +348,7 @@ impl Peer {
         self.machine.validate_path(now, id);
     }
 
-    /// The system refused a datagram of this size, bytes: the path's interface does not carry it.
+    /// Handles the system's refusal of a datagram of this size, bytes: the path's interface cannot carry it.
     pub fn too_long(&mut self, now: Time, path: usize, datagram: usize) {
         let headers = self.machine.config().lower_header - self.encapsulation.overhead();
         let packet = u32::try_from(datagram).unwrap_or(u32::MAX).saturating_add(headers);
@@ -384,7 +385,7 @@ impl Peer {
                     self.push_event(PathEvent::Changed(path, status));
                 }
                 Event::Closed(reason) => {
-                    // An attempt that this end has given up is no association that ended.
+                    // An attempt that this end has given up does not count as an association that ended.
                     let given_up = CloseReason::Aborted(AbortCause::User);
                     if self.connected || reason != given_up {
                         self.note_occurrence(Occurrence::Closed(reason));
@@ -440,7 +441,7 @@ impl Peer {
         }
     }
 
-    /// The peer's public key; none without sealing.
+    /// The peer's public key. `None` without sealing.
     pub fn public_key(&self) -> Option<PublicKey> {
         match &self.encapsulation {
             Encapsulation::Sealed(session) => Some(session.peer()),
@@ -448,7 +449,8 @@ impl Peer {
         }
     }
 
-    /// Takes the next message. It may be the last one before an event about streams, which can be taken then.
+    /// Takes the next message. It may be the last one before an event about streams, which becomes available
+    /// then.
     pub fn read(&mut self, now: Time) -> Option<Message> {
         let message = self.machine.read(now)?;
         if self.machine.has_reconfiguration() {
@@ -501,8 +503,8 @@ impl Peer {
         Some(PathId::from_index(at))
     }
 
-    /// Whether the path's port is a guess: the peer has listed this address, and no packet has come from it yet. RFC
-    /// 6951, 5.4: UDP ports are learned from packets; the list of addresses contains none.
+    /// Whether the path's port is a guess: the peer has listed this address, and no packet has arrived from it yet.
+    /// RFC 6951, 5.4: UDP ports are learned from packets; the list of addresses contains none.
     fn has_guessed_port(&self, path: PathId, route: Route) -> bool {
         let known = self.routes[path.index()];
         let other_way = known
@@ -510,7 +512,7 @@ impl Peer {
         other_way && self.validation.is_only_listed(path.index())
     }
 
-    /// The path with this socket and remote address, whatever its local address.
+    /// The path with this socket and remote address, regardless of its local address.
     pub fn path_to(&self, route: Route) -> Option<PathId> {
         let same = |known: &Option<Route>| {
             known.is_some_and(|k| (k.socket, k.remote) == (route.socket, route.remote))

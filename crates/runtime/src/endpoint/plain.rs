@@ -21,7 +21,7 @@ struct Found {
     key: AssociationKey,
     /// Whether the packet carries this end's verification tag: its sender has seen packets of the association.
     by_tag: bool,
-    /// Whether its source is not an address of the peer, and its ASCONF may make it one.
+    /// Whether its source is not an address of the peer, and its ASCONF may add it.
     admitted: bool,
 }
 
@@ -110,7 +110,7 @@ impl EndpointState {
         self.mark_ready(key);
     }
 
-    /// Follows what a packet from this source has changed about addresses, before anything is sent.
+    /// Applies the address changes of a packet from this source, before anything is sent.
     fn follow_packet(&mut self, now: Time, found: Found, source: IpAddr) {
         let key = found.key;
         let Some(mut peer) = self.take_out(key) else { return };
@@ -155,8 +155,9 @@ impl EndpointState {
         Some(found)
     }
 
-    /// Whether a packet comes from the peer of an association but does not carry its tag. RFC 9260, 8.5: it is discarded, and is
-    /// not out of the blue. 8.5.1 (E): a SHUTDOWN ACK is, if the association is being set up.
+    /// Whether a packet comes from the peer of an association but does not carry its tag. RFC 9260, 8.5: such a
+    /// packet is discarded, and is not out of the blue. 8.5.1 (E): a SHUTDOWN ACK is out of the blue if the
+    /// association is being set up.
     fn has_wrong_tag(&mut self, source: IpAddr, pair: PortPair, packet: &Packet) -> bool {
         let found = self.associations.by_address(pair, [&source]);
         let Some(peer) = found.and_then(|key| self.live_key(key)).and_then(|key| self.known(key))
@@ -176,9 +177,9 @@ impl EndpointState {
         None
     }
 
-    /// Whether a packet is a late one of an association that was shut down. An ABORT in answer could overtake the
-    /// SHUTDOWN COMPLETE on another path, and the peer would take the association for lost. A SHUTDOWN ACK shows
-    /// that the SHUTDOWN COMPLETE was lost, and is answered.
+    /// Whether a packet is a late one of an association that was shut down. An ABORT in response could overtake
+    /// the SHUTDOWN COMPLETE on another path, and the peer would consider the association lost. A SHUTDOWN ACK
+    /// shows that the SHUTDOWN COMPLETE was lost, and is answered.
     fn is_after_shutdown(&self, pair: PortPair, packet: &Packet) -> bool {
         let first = packet.leading();
         let opens =
@@ -186,7 +187,7 @@ impl EndpointState {
         !opens && self.associations.was_shut_down(packet.tag, pair)
     }
 
-    /// The path that a packet came on.
+    /// The path on which a packet arrived.
     fn path_of(&mut self, now: Time, found: Found, route: Route, packet: &Packet) -> PathId {
         let fresh = self.options.transport.path(route.remote.ip());
         let Some(peer) = self.peer(found.key) else { return PathId(0) };
@@ -204,7 +205,7 @@ impl EndpointState {
         if let Some(path) = known.or_else(|| peer.path_to_address(route.remote.ip())) {
             return path;
         }
-        // An address of the peer that was not used before.
+        // An address of the peer that has not been used yet.
         if found.by_tag
             && let Some(path) = peer.machine.add_path(now, fresh)
         {
@@ -216,7 +217,7 @@ impl EndpointState {
         PathId(0)
     }
 
-    /// The peer's INIT or INIT ACK was accepted: its addresses are known now.
+    /// The peer's INIT or INIT ACK was accepted, so its addresses are known now.
     fn on_tags_changed(&mut self, key: AssociationKey, path: PathId, route: Route) {
         let Some(peer) = self.peer(key) else { return };
         let (tag, peer_tag) = peer.machine.tags();
@@ -246,8 +247,8 @@ impl Peer {
         used.chain(self.machine.peer_addresses().iter().copied()).collect()
     }
 
-    /// Packets on a path arrived at this local address. Everything on the path is sent from it until the path fails:
-    /// for the network, another source address would be another path.
+    /// Sets the source address of a path to the local address at which its packets arrived. All packets of the path
+    /// are sent from it until the path fails: for the network, another source address would be another path.
     fn answer_from(&mut self, path: PathId, source: Option<IpAddr>) {
         let active = self.machine.path_status(path) == PathStatus::Active;
         if let Some(Some(route)) = self.routes.get_mut(path.index())
@@ -257,7 +258,7 @@ impl Peer {
         }
     }
 
-    /// The path to this address, whatever its port.
+    /// The path to this address, regardless of its port.
     fn path_to_address(&self, ip: IpAddr) -> Option<PathId> {
         let same = |known: &Option<Route>| known.is_some_and(|known| known.remote.ip() == ip);
         self.routes.iter().position(same).map(PathId::from_index)
@@ -269,7 +270,7 @@ impl Peer {
         self.routes.iter().flatten().find(listed).copied()
     }
 
-    /// Learns the peer's addresses from its INIT ACK, or from the cookie of its INIT, which came on `path` by
+    /// Learns the peer's addresses from its INIT ACK, or from the cookie of its INIT, which arrived on `path` by
     /// `route`. RFC 9260, 5.1.2: the source and the listed addresses are the peer's; other destinations are no longer
     /// used.
     fn learn_initiation(&mut self, path: PathId, route: Route) {
@@ -277,7 +278,7 @@ impl Peer {
         if let Some(known) = self.routes.get_mut(path.index()) {
             *known = Some(route);
         }
-        // RFC 9260, 5.4: a cookie confirms the address that its INIT ACK was sent to, whatever the source of the
+        // RFC 9260, 5.4: a cookie confirms the destination of its INIT ACK, regardless of the source of the
         // COOKIE ECHO.
         let echoed = matches!(self.machine.state(), State::CookieEchoed { .. });
         let confirmed = |at: &usize| {

@@ -1,9 +1,9 @@
-//! Probes: sealed datagrams that measure a path beside the association.
+//! Probes: sealed datagrams that measure a path independently of the association.
 //!
-//! Congestion control, retransmission and scheduling would hide what a measurement wants to know: when each
-//! datagram left, when it arrived, and whether it was lost. A probe therefore carries no SCTP packet. It uses the
-//! session and the path of the association, so that it is encrypted, authenticated and protected from replay like
-//! any other datagram, and only a validated address receives probes.
+//! Congestion control, retransmission and scheduling would hide what a measurement needs: when each datagram left,
+//! when it arrived, and whether it was lost. A probe therefore carries no SCTP packet. It uses the session and the
+//! path of the association, so that it is encrypted, authenticated and protected from replay like any other
+//! datagram, and only a validated address receives probes.
 //!
 //! ```text
 //! inside the seal:  0 (2)  0 (2)  train (4)  number (4)  sent, ns of the sender's clock (8)  zeros
@@ -26,12 +26,12 @@ use super::state::EndpointState;
 use crate::clock::Clock;
 use crate::seal::OVERHEAD;
 
-/// Most received probes that wait for the application; further ones are dropped and look lost. At 100 000 per
-/// second, the application has half a second to take them.
+/// Maximum number of received probes that wait for the application; further ones are dropped and appear lost.
+/// At 100 000 per second, the application has about half a second to take them.
 const WAITING_LIMIT: usize = 1 << 16;
 /// Bytes of a probe before its padding.
 const HEADER: usize = 20;
-/// Most bytes in one system call.
+/// Maximum number of bytes in one system call.
 const CALL_LIMIT: usize = 60_000;
 
 /// A received probe.
@@ -66,14 +66,14 @@ pub struct ProbeBurst {
     pub bytes: u32,
 }
 
-/// What became of a burst.
+/// Result of sending a burst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SentProbes {
-    /// How many the system has taken, from the first one on.
+    /// Number of probes that the system accepted, from the first one on.
     pub count: u32,
-    /// When, by the clock of this endpoint.
+    /// When they were sent, by the clock of this endpoint.
     pub at: Time,
-    /// The system refused the size: the interface does not carry it.
+    /// The system refused the size: the interface cannot carry it.
     pub too_long: bool,
 }
 
@@ -84,7 +84,7 @@ pub struct ProbeQueue {
 }
 
 impl ProbeQueue {
-    /// Most probes that one call sends, however many are requested.
+    /// Maximum number of probes that one call sends, however many are requested.
     pub const BURST_LIMIT: u32 = 64;
 
     /// Memory that the peer can make this end hold, bytes.
@@ -115,7 +115,7 @@ fn number<const N: usize>(body: &[u8], at: usize) -> Option<[u8; N]> {
 }
 
 impl Peer {
-    /// Takes a received probe, if the application wants any.
+    /// Stores a received probe, if the application has enabled them.
     pub fn on_probe(&mut self, now: Time, path: PathId, body: &[u8]) {
         let remote = self.routes.get(path.index()).copied().flatten().map(|route| route.remote);
         let (Some(queue), Some(remote)) = (&mut self.probes, remote) else { return };
@@ -134,7 +134,7 @@ impl Peer {
 }
 
 impl EndpointState {
-    /// Sends probes at once. Probes that the socket does not take are not sent later.
+    /// Sends probes immediately. Probes that the socket does not accept are not sent later.
     fn send_probes(&mut self, peer: &mut Peer, burst: ProbeBurst) -> Option<SentProbes> {
         let now = self.clock.now();
         let mut sent = SentProbes { count: 0, at: now, too_long: false };
@@ -191,8 +191,8 @@ impl Association {
         self.with_endpoint(|state| state.clock)
     }
 
-    /// Admits probes of the peer from now on. Returns false without sealing, and once the association is gone:
-    /// probes need the authentication of a session.
+    /// Accepts probes of the peer from now on. Returns false without sealing, and once the association is
+    /// gone: probes need the authentication of a session.
     pub fn enable_probes(&self) -> bool {
         let enabled = self.with(|peer, _| {
             let sealed = matches!(peer.encapsulation, Encapsulation::Sealed(_));
@@ -204,9 +204,9 @@ impl Association {
         enabled.unwrap_or(false)
     }
 
-    /// Sends probes on a path at once, at most 64, regardless of congestion control. The caller limits their number
-    /// and rate. None if the path or the association is gone. No probe is sent if the path's address has not been
-    /// validated, if the size is too small for a probe, or while the socket is full.
+    /// Sends up to 64 probes on a path immediately, regardless of congestion control. The caller limits their
+    /// number and rate. `None` if the path or the association is gone. No probe is sent if the path's address has
+    /// not been validated, if the size is too small for a probe, or while the socket is full.
     pub fn send_probes(&self, burst: ProbeBurst) -> Option<SentProbes> {
         self.with_state(|state, peer| state.send_probes(peer, burst))?
     }

@@ -12,7 +12,7 @@ use super::peer::{Occurrence, Peer};
 use super::state::{AssociationKey, EndpointState};
 use super::stats::Stats;
 
-/// Most events of one association that wait to be reported in one turn of the driver.
+/// Maximum number of events of one association that wait to be reported in one turn of the driver.
 pub(super) const OCCURRENCES_LIMIT: usize = 64;
 
 /// Packets of one path, and its last failure.
@@ -28,21 +28,21 @@ pub struct PathTraffic {
     pub received_bytes: u64,
     /// When the last one arrived.
     pub received_at: Option<Time>,
-    /// Why the path is about to be declared failed, if that is not the lack of answers.
+    /// Why the path is about to be declared failed, if the reason is not a lack of answers.
     pub failure: Option<PathCause>,
     /// Whether the path was last reported as up.
     pub reported_up: bool,
 }
 
 impl PathTraffic {
-    /// A packet of `bytes` was sent.
+    /// Counts a sent packet of `bytes`.
     #[inline]
     pub(super) const fn on_sent(&mut self, bytes: u64) {
         self.sent_packets += 1;
         self.sent_bytes += bytes;
     }
 
-    /// A packet of `bytes` arrived.
+    /// Counts a received packet of `bytes`.
     #[inline]
     pub(super) const fn on_received(&mut self, now: Time, bytes: u64) {
         self.received_packets += 1;
@@ -52,7 +52,7 @@ impl PathTraffic {
 }
 
 impl EndpointState {
-    /// Publishes a snapshot if it is time to.
+    /// Publishes a snapshot if one is due.
     pub(super) fn publish_if_due(&mut self, now: Time) {
         let Some(publisher) = &mut self.publisher else { return };
         let notable = self.counters.notable();
@@ -118,7 +118,7 @@ impl EndpointState {
             };
             self.report(endpoint, key, peer, kind);
             if occurrence == Occurrence::Connected {
-                // The first paths are confirmed by the handshake, which reports no change.
+                // The handshake confirms the first paths without reporting a change.
                 for path in (0..peer.machine.path_count()).map(PathId::from_index) {
                     let status = peer.machine.path_status(path);
                     let kind = self.path_event(now, peer, path, status);
@@ -153,7 +153,7 @@ impl EndpointState {
         TransportEventKind::Closed { reason, said: said.map(PeerText::from_bytes), last }
     }
 
-    /// The event of a path's new status; none if it carried data before and still does, or neither.
+    /// The event for a path's new status. `None` if the change does not affect whether the path carries data.
     fn path_event(
         &mut self,
         now: Time,

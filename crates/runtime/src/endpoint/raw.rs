@@ -1,8 +1,8 @@
 //! SCTP directly over IP (protocol 132), through raw sockets.
 //!
-//! A raw socket receives a copy of every packet of its protocol, whatever the SCTP ports. A filter in the kernel (classic BPF)
-//! passes those on whose destination port belongs to the endpoint. Over IPv4 the packet begins with its IP header, over
-//! IPv6 with the SCTP header.
+//! A raw socket receives a copy of every packet of its protocol, regardless of the SCTP ports. A filter in the kernel
+//! (classic BPF) passes only packets whose destination port belongs to the endpoint. Over IPv4 the packet begins with
+//! its IP header, over IPv6 with the SCTP header.
 
 use std::fmt;
 use std::io;
@@ -10,7 +10,7 @@ use std::path::Path;
 
 use super::socket::BindAddress;
 
-/// SCTP's number among the protocols of IP.
+/// IP protocol number of SCTP.
 pub const PROTOCOL: i32 = 132;
 
 /// What carries the packets of an endpoint.
@@ -19,13 +19,13 @@ pub enum Carrier {
     /// UDP (RFC 6951). Translators and firewalls let it pass, and it needs no privilege.
     #[default]
     Udp,
-    /// IP alone (RFC 9260), for peers without UDP encapsulation. Linux only; needs `CAP_NET_RAW`, and a kernel whose own
-    /// SCTP is not loaded. Addresses have no port: those that are given are ignored.
+    /// IP alone (RFC 9260), for peers without UDP encapsulation. Linux only; requires `CAP_NET_RAW`, and a kernel
+    /// whose own SCTP is not loaded. Addresses have no port; a given port is ignored.
     Ip,
 }
 
 impl Carrier {
-    /// The names of all carriers: `udp` and `none`, as the encapsulation is called.
+    /// The names of all carriers, which name the encapsulation: `udp` and `none`.
     pub const NAMES: [&'static str; 2] = ["udp", "none"];
 
     /// The carrier with that encapsulation.
@@ -69,7 +69,7 @@ pub enum RawError {
     NotPermitted,
     /// The kernel's own SCTP would answer the same packets.
     KernelSctp,
-    /// Sealed packets are no SCTP packets.
+    /// Sealed packets are not SCTP packets.
     Sealed,
     /// Several shards would each receive all packets.
     Shards,
@@ -77,7 +77,7 @@ pub enum RawError {
     Inherited,
     /// A packet would arrive at both sockets.
     Overlap(BindAddress, BindAddress),
-    /// This system has no such sockets, or other ones.
+    /// This system has no such sockets, or its sockets behave differently.
     Unsupported,
     /// Any other error of the system.
     System(io::Error),
@@ -120,11 +120,11 @@ impl From<io::Error> for RawError {
 }
 
 impl RawError {
-    /// Checks that this process may send and receive SCTP packets over IP, and that nothing else on this machine would
-    /// answer them.
+    /// Checks that this process may send and receive SCTP packets over IP, and that nothing else on this machine
+    /// would answer them.
     ///
     /// # Errors
-    /// If not.
+    /// If one of these conditions is not met.
     pub fn check() -> Result<(), Self> {
         if kernel_speaks_sctp(Path::new("/proc/net/protocols")) {
             return Err(Self::KernelSctp);
@@ -139,7 +139,7 @@ fn kernel_speaks_sctp(protocols: &Path) -> bool {
     text.lines().any(|line| matches!(line.split_whitespace().next(), Some("SCTP" | "SCTPv6")))
 }
 
-/// Length of the IP header before a packet, bytes; the length of everything if there is no sound header.
+/// Length of the IP header in front of a packet, bytes. Without a valid header, the length of `bytes`.
 pub fn ip_header(bytes: &[u8]) -> usize {
     let words = bytes.first().filter(|first| **first >> 4 == 4).map_or(0, |first| first & 15);
     let header = usize::from(words) * 4;
@@ -186,7 +186,8 @@ pub fn bind(local: &BindAddress) -> io::Result<std::net::UdpSocket> {
     Ok(socket.into())
 }
 
-/// Most ports that the kernel compares. With more, it delivers all packets and the endpoint drops those of others.
+/// Maximum number of ports that the kernel compares. With more, it delivers all packets and the endpoint drops those
+/// for other ports.
 #[cfg(target_os = "linux")]
 const FILTER_PORTS_LIMIT: usize = 1024;
 

@@ -1,4 +1,4 @@
-//! ICMP messages about an INIT: nobody receives it, because a UDP port is closed or a host has no SCTP.
+//! ICMP messages about an INIT that could not be delivered, because the UDP port is closed or the host has no SCTP.
 //!
 //! ```text
 //!   INIT ------------------------>  closed UDP port
@@ -6,14 +6,14 @@
 //!                IP | UDP | ports, tag 0 | INIT, initiate tag
 //! ```
 //!
-//! RFC 6951, 4.7: over UDP, an unreachable port means the same as an unreachable protocol, and a message whose tag cannot
-//! be verified is discarded. RFC 9260, 10 (ICMP6, ICMP8): in COOKIE-WAIT, a message that quotes an INIT with the initiate
-//! tag that was sent is handled like an ABORT. Here it counts for the address that it names: the association ends once all
-//! addresses have refused.
+//! RFC 6951, 4.7: over UDP, an unreachable port means the same as an unreachable protocol, and a message whose tag
+//! cannot be verified is discarded. RFC 9260, 10 (ICMP6, ICMP8): in COOKIE-WAIT, a message that quotes an INIT with
+//! the initiate tag that was sent is handled like an ABORT. Here the message counts only for the address that it
+//! names: the association ends once all addresses have refused.
 //!
-//! The kernel queues such messages only while this end sets an association up. Otherwise it drops them, so that they
-//! cannot disturb an established association. ICMP8 would have a message that quotes a packet with the peer's tag end such an
-//! association too; timers do that here.
+//! The kernel queues such messages only while this end sets up an association. Otherwise it drops them, so that they
+//! cannot disturb an established association. By ICMP8, a message that quotes a packet with the peer's tag would end
+//! an established association too; this implementation relies on timers instead.
 
 use std::net::SocketAddr;
 
@@ -26,7 +26,7 @@ use super::state::EndpointState;
 #[cfg(target_os = "linux")]
 pub use super::error_queue::ErrorQueue;
 
-/// Says nothing: the system does not tell which packet an ICMP message quotes.
+/// Does nothing: the system does not say which packet an ICMP message quotes.
 #[cfg(not(target_os = "linux"))]
 #[derive(Debug)]
 pub struct ErrorQueue(std::convert::Infallible);
@@ -47,7 +47,7 @@ impl ErrorQueue {
 /// An INIT that was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// Where it was sent.
+    /// Its destination.
     pub remote: SocketAddr,
     /// What the message quotes of it.
     pub init: QuotedInit,
@@ -66,7 +66,8 @@ impl QuotedInit {
     /// The type of an INIT chunk (RFC 9260, 3.2).
     const CHUNK_TYPE: u8 = 1;
 
-    /// Reads a quoted packet, which may be cut. None if it is not an INIT, or too short to show its initiate tag.
+    /// Reads a quoted packet, which may be truncated. `None` if it is not an INIT, or too short to contain its
+    /// initiate tag.
     pub fn read(quoted: &[u8]) -> Option<Self> {
         let word = |number: usize| {
             let bytes = quoted.get(4 * number..).and_then(<[u8]>::first_chunk);
@@ -82,7 +83,7 @@ impl QuotedInit {
 }
 
 impl EndpointState {
-    /// Has the kernel queue ICMP messages while this end sets associations up, and only then.
+    /// Enables the kernel's queue of ICMP messages exactly while this end sets up associations.
     pub(super) fn watch_refusals(&mut self) {
         let needed = !self.setting_up.is_empty();
         for socket in &mut self.sockets {
@@ -128,7 +129,7 @@ mod tests {
     }
 
     proptest! {
-        /// Routers quote as much as they like: 8 bytes behind the IP header are required (RFC 792).
+        /// Routers may quote any length; 8 bytes after the IP header are required (RFC 792).
         #[test]
         fn an_init_is_recognised_as_soon_as_its_initiate_tag_is_quoted(
             initiate_tag in 1..=u32::MAX,

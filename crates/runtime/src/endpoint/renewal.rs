@@ -1,4 +1,5 @@
-//! Datagrams, not packets of the association, that renew the keys of its session. They go back to where a datagram came from.
+//! Datagrams that renew the keys of a session. They are not packets of the association, and are sent to the source of
+//! a received datagram.
 
 use ropewalk_base::Time;
 
@@ -9,18 +10,18 @@ use super::state::EndpointState;
 use crate::seal::{RenewalMessage, Session};
 
 impl EndpointState {
-    /// Offers the peer to renew the keys of its session.
+    /// Offers the peer a renewal of the session's keys.
     #[cold]
     pub(super) fn offer_renewal(&mut self, now: Time, one: &Opened, route: Route) {
         self.send_of_session(one, route, |session| session.offer(now));
     }
 
-    /// Handles what renews the keys of a session.
+    /// Handles a datagram that renews the keys of a session.
     pub(super) fn on_renewal(&mut self, now: Time, one: &Opened, route: Route, content: &[u8]) {
         self.send_of_session(one, route, |session| session.handle_renewal(now, content));
     }
 
-    /// Sends what a session has to send, back to where a datagram came from.
+    /// Sends the pending datagrams of a session to the source of a received datagram.
     fn send_of_session(
         &mut self,
         one: &Opened,
@@ -43,7 +44,7 @@ mod tests {
     use super::*;
     use crate::seal::{Allowed, Limits, SecretKey};
 
-    /// Lets all sessions of an endpoint renew their keys every twenty datagrams. Returns their epochs.
+    /// Makes all sessions of an endpoint renew their keys every twenty datagrams. Returns their epochs.
     fn hurry(endpoint: &Endpoint) -> Vec<u64> {
         let limits = Limits {
             rekey_packets: 20,

@@ -90,8 +90,8 @@ impl HandshakeResponder {
         self.sessions.contains_key(&id)
     }
 
-    /// Handles an initiation. `decide` returns for an authenticated key whether its session is accepted (true),
-    /// refused (false) or ignored (none).
+    /// Handles an initiation. `decide` returns for an authenticated key whether its session is accepted
+    /// (`Some(true)`), refused (`Some(false)`) or ignored (`None`).
     pub fn on_initiation(
         &mut self,
         now: Time,
@@ -125,7 +125,7 @@ impl HandshakeResponder {
         limits: &Limits,
     ) -> Initiation {
         let Established { session, reply, peer, .. } = established;
-        // The same attempt was repeated because no reply arrived: the session made for it before is useless.
+        // The initiator repeated this attempt because no reply arrived: its previous session is useless.
         let attempt = (peer, session.peer_id());
         self.remove_oldest(|one| (one.key(), one.session.peer_id()) == attempt);
         let id = session.id();
@@ -138,7 +138,7 @@ impl HandshakeResponder {
     }
 
     /// Drops sessions until one more fits within the limits: first of the same key, then of the same prefix, then of
-    /// the prefix that holds most.
+    /// the prefix that holds the most.
     fn make_room(&mut self, fresh: &HalfOpen, limits: &Limits) -> usize {
         let mut dropped = 0;
         let count = |own: &Self, of: &dyn Fn(&HalfOpen) -> bool| {
@@ -231,7 +231,7 @@ mod tests {
             Self { responder: responder.expect("random numbers"), server, keys, next: 0 }
         }
 
-        /// Performs a handshake of a key from a network, as the attempt with this number. Returns the session's
+        /// Performs the handshake of a key from a network, with this attempt number. Returns the session's
         /// number and how many other sessions were dropped.
         fn initiate(
             &mut self,

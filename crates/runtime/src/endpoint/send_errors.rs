@@ -1,11 +1,11 @@
-//! What errors of sending mean.
+//! Classification of send errors.
 
 use std::io;
 
 use super::batch::Batch;
 
-/// Repeats a call that failed. While ICMP messages are watched for, the system reports each of them once, by the next call on
-/// the socket, whatever its destination. A repeated call shows an error of its own.
+/// Repeats a call that failed. While ICMP messages are watched, the system reports each of them once, as an error of
+/// the next call on the socket, regardless of its destination. The repeated call returns its own error.
 pub fn despite_queued_errors(mut call: impl FnMut() -> io::Result<()>) -> io::Result<()> {
     const ATTEMPTS: usize = 4;
     let mut result = call();
@@ -18,7 +18,7 @@ pub fn despite_queued_errors(mut call: impl FnMut() -> io::Result<()>) -> io::Re
     result
 }
 
-/// Linux reports a source address that is gone as an invalid argument.
+/// Linux reports a missing source address as an invalid argument.
 pub fn without_source(error: io::Error, batch: &Batch) -> io::Error {
     let gone = batch.source().is_some() && error.kind() == io::ErrorKind::InvalidInput;
     if gone { io::ErrorKind::AddrNotAvailable.into() } else { error }
@@ -27,7 +27,7 @@ pub fn without_source(error: io::Error, batch: &Batch) -> io::Error {
 /// Linux's error number of "no such device": the interface of a socket has been removed.
 const NO_DEVICE: i32 = 19;
 
-/// Whether a send error means that the interface does not carry datagrams of that length (EMSGSIZE).
+/// Whether a send error means that the interface cannot carry datagrams of that length (EMSGSIZE).
 pub fn is_too_long(error: &io::Error) -> bool {
     const TOO_LONG: i32 = if cfg!(windows) {
         10_040

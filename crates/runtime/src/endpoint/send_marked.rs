@@ -1,16 +1,16 @@
-//! Sends packets in batches, each with all of its TOS byte or traffic class: SCTP packets over IP, and datagrams with a DSCP.
+//! Sends packets in batches with a given TOS byte or traffic class: SCTP packets over IP, and datagrams with a DSCP.
 //! There is no segmentation offload, but one call takes several packets (`sendmmsg`).
 
 #[cfg(target_os = "linux")]
 pub use self::linux::send;
 
-/// Whether this system can do it.
+/// Whether this system supports it.
 pub const AVAILABLE: bool = cfg!(target_os = "linux");
 
-/// Most packets per call.
+/// Maximum number of packets per call.
 pub const PACKETS: usize = 32;
 
-/// Fails.
+/// Unsupported on this system.
 ///
 /// # Errors
 /// Always.
@@ -31,8 +31,8 @@ mod linux {
 
     use crate::endpoint::batch::Batch;
 
-    /// Sends `packets`, which are those of a batch or the last of them. Returns how many bytes the system has taken: those of
-    /// one packet at least.
+    /// Sends `packets`, all or the last packets of a batch. Returns how many bytes the system has accepted: at least
+    /// one packet.
     ///
     /// # Errors
     /// The error of the system for the first packet.
@@ -43,7 +43,7 @@ mod linux {
         let (v4, v6) = source(batch.source());
         let tos = batch.dscp().field() | batch.ecn() as u8;
         let class = i32::from(tos);
-        // The kernel reads the whole space: it has exactly the size of the control messages.
+        // The kernel reads the entire buffer, so it has exactly the size of the control messages.
         let (controls, space) = match (batch.destination().is_ipv4(), &v4, &v6) {
             (true, Some(from), _) => (
                 vec![ControlMessage::Ipv4Tos(&tos), ControlMessage::Ipv4PacketInfo(from)],
@@ -62,7 +62,7 @@ mod linux {
         Ok((sent.count() * batch.segment()).min(packets.len()))
     }
 
-    /// The local address to send from, as the kernel takes it.
+    /// The local address to send from, in the kernel's representation.
     fn source(ip: Option<IpAddr>) -> (Option<in_pktinfo>, Option<in6_pktinfo>) {
         match ip {
             None => (None, None),
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
     use crate::endpoint::batch::Batch;
 
-    /// A UDP socket takes the same call, and needs no privilege.
+    /// A UDP socket accepts the same call, and needs no privilege.
     #[test]
     fn every_packet_of_a_batch_arrives_with_its_bytes_and_from_the_named_address() {
         for (near, far, source) in [

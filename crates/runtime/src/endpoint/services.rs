@@ -1,12 +1,13 @@
-//! Services of an unsealed endpoint that come and go while it is open: SCTP ports on which associations are accepted.
+//! Services of an unsealed endpoint, started and stopped while it is open: SCTP ports on which associations are
+//! accepted.
 
 use super::Endpoint;
 use super::connect::{ConnectError, SctpPorts, Target};
 use crate::endpoint::Association;
 
 impl Endpoint {
-    /// Accepts associations on another SCTP port from now on. Returns false if it did so before, if the port is 0, or if
-    /// another endpoint on this machine owns the port, over IP alone.
+    /// Accepts associations on an additional SCTP port from now on. Returns false if the port is already open, if it
+    /// is 0, or if another endpoint on this machine owns it, over IP alone.
     pub fn listen_on(&self, sctp_port: u16) -> bool {
         let mut is_new = sctp_port != 0;
         for shard in &self.shards {
@@ -27,7 +28,7 @@ impl Endpoint {
         state.options.listen && state.options.sctp_ports.contains(&sctp_port)
     }
 
-    /// Accepts no further associations on this SCTP port. Associations that exist go on.
+    /// Stops accepting associations on this SCTP port. Existing associations continue.
     pub fn stop_listening_on(&self, sctp_port: u16) {
         for shard in &self.shards {
             let state = &mut *shard.lock();
@@ -38,8 +39,8 @@ impl Endpoint {
         }
     }
 
-    /// Like [`Endpoint::connect_with_ports`], but returns at once: [`Association::established`] waits. Messages may be
-    /// queued before that.
+    /// Like [`Endpoint::connect_with_ports`], but returns immediately; [`Association::established`] waits. Messages
+    /// may be queued before that.
     ///
     /// # Errors
     /// [`ConnectError`], except for [`ConnectError::Ended`] and [`ConnectError::NoSession`].

@@ -1,18 +1,19 @@
-//! Shards: parts of an endpoint that run on different cores. Each has its own sockets, associations and lock, and none
-//! takes another's lock.
+//! Shards: parts of an endpoint that run on different cores. Each has its own sockets, associations and lock, and
+//! none takes another's lock.
 //!
-//! The sockets of all shards are bound to the same addresses (`SO_REUSEPORT`). A number in each datagram determines the
-//! shard that it belongs to, whatever its source: an association has several paths, and its peer may move.
+//! The sockets of all shards are bound to the same addresses (`SO_REUSEPORT`). A number in each datagram determines
+//! its shard, regardless of the source: an association has several paths, and its peer may move.
 //!
 //! ```text
 //! sealed     session number of this end, modulo the number of shards. Each shard chooses such numbers. In the first
 //!            datagram of a handshake it is the initiator's number: repeated attempts reach one shard.
-//! unsealed   both SCTP ports, mixed. Peers with the same two ports share a shard. The verification tag does not serve: an
+//! unsealed   both SCTP ports, mixed. Peers with the same two ports share a shard. The verification tag is unsuitable: an
 //!            INIT carries none, and an ABORT may carry the peer's.
 //! ```
 //!
-//! On Linux the kernel evaluates this rule for each datagram (a classic BPF program) and delivers it to the shard's socket. A
-//! datagram that arrives at another shard, elsewhere or while sockets are bound again, is passed on through a queue.
+//! On Linux the kernel evaluates this rule for each datagram (a classic BPF program) and delivers it to the shard's
+//! socket. A datagram that arrives at the wrong shard, on other systems or while sockets are bound again, is
+//! forwarded through a queue.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -28,13 +29,13 @@ use super::joint_sockets::JointSockets;
 use super::socket::{ReceivedDatagrams, RecvBatch};
 use super::state::EndpointState;
 
-/// Most shards of an endpoint.
+/// Maximum number of shards of an endpoint.
 pub const SHARDS_LIMIT: usize = 64;
 
-/// Most datagrams that wait to be taken by a shard at whose sockets they did not arrive. Any more are dropped.
+/// Maximum number of misdelivered datagrams that wait for a shard. Further ones are dropped.
 const QUEUE_LIMIT: usize = 1024;
 
-/// Most of them that are taken in one round of the driver.
+/// Maximum number of misdelivered datagrams that a shard takes in one round of the driver.
 const TAKEN_PER_ROUND: usize = 64;
 
 /// Multiplier that mixes port numbers: 2^32 divided by the golden ratio.
@@ -56,7 +57,7 @@ pub struct Steering {
     shards: u32,
 }
 
-/// The big-endian number at `offset`; 0 if the datagram is too short. Such a datagram is no packet.
+/// The big-endian number at `offset`; 0 if the datagram is too short, and thus not a packet.
 fn number_at(datagram: &[u8], offset: usize) -> u32 {
     let bytes = datagram.get(offset..).and_then(<[u8]>::first_chunk);
     bytes.map_or(0, |bytes| u32::from_be_bytes(*bytes))
@@ -82,7 +83,7 @@ impl Steering {
         (number % self.shards) as usize
     }
 
-    /// The shard of sessions that this end numbers so.
+    /// The shard of sessions with this number at this end.
     pub const fn shard_of_session(self, session: u32) -> usize {
         (session % self.shards) as usize
     }
@@ -93,11 +94,11 @@ impl Steering {
         (mixed(arrival) % self.shards) as usize
     }
 
-    /// Makes the kernel deliver datagrams by this rule among the sockets that are bound to the address of `socket`, in the
-    /// order in which they were bound.
+    /// Makes the kernel distribute datagrams by this rule among the sockets that are bound to the address of
+    /// `socket`, in the order in which they were bound.
     ///
     /// # Errors
-    /// If the system has no such function. Shards then pass datagrams on.
+    /// If the system has no such function. Shards then forward datagrams.
     #[cfg(target_os = "linux")]
     pub fn attach(self, socket: &socket2::Socket) -> io::Result<()> {
         use nix::libc::{
@@ -107,7 +108,7 @@ impl Steering {
         use nix::sys::socket::{setsockopt, sockopt::AttachReusePortCbpf};
         let step = |code: u32, k: u32| sock_filter { code: code as u16, jt: 0, jf: 0, k };
         let load = |offset| step(BPF_LD | BPF_W | BPF_ABS, offset);
-        // The program sees the datagram from its UDP payload on. A datagram that is too short ends it with 0.
+        // The program sees the datagram from its UDP payload on. It returns 0 for a datagram that is too short.
         let mut program = match self.number {
             Number::Session => vec![load(2)],
             Number::Ports => vec![
@@ -128,7 +129,7 @@ impl Steering {
     }
 }
 
-/// A datagram that arrived at a shard which it does not belong to.
+/// A datagram that arrived at the wrong shard.
 #[derive(Debug)]
 pub struct Misdelivered {
     socket: usize,
@@ -138,15 +139,15 @@ pub struct Misdelivered {
     bytes: Vec<u8>,
 }
 
-/// What a shard passes on to another one.
+/// A message from one shard to another.
 #[derive(Debug)]
 pub enum Passed {
     Datagram(Misdelivered),
-    /// Sockets that wait to be taken.
+    /// Sockets are ready to be taken.
     Sockets,
 }
 
-/// What other shards pass on.
+/// Messages from other shards.
 pub type Misdeliveries = mpsc::Receiver<Passed>;
 
 /// A shard among those of its endpoint.
@@ -154,14 +155,14 @@ pub type Misdeliveries = mpsc::Receiver<Passed>;
 pub struct Shard {
     pub index: usize,
     pub steering: Steering,
-    /// The sockets of addresses that came later.
+    /// The sockets of addresses that were added later.
     pub joint: Arc<JointSockets>,
     /// The queue of each shard.
     queues: Vec<mpsc::Sender<Passed>>,
 }
 
 impl Shard {
-    /// All shards of an endpoint, and the queues from which they take what others pass on. None if there is one alone.
+    /// All shards of an endpoint, with the queues of messages from other shards. `None` if there is only one.
     pub fn all(sealed: bool, count: usize) -> Vec<Option<(Self, Misdeliveries)>> {
         if count <= 1 {
             return vec![None];
@@ -193,7 +194,7 @@ impl Shard {
         row.bytes.chunks(row.stride).any(|bytes| self.steering.shard_of(bytes) != self.index)
     }
 
-    /// Passes a datagram on to its shard. Returns false if it belongs to this one.
+    /// Forwards a datagram to its shard. Returns false if it belongs to this one.
     fn pass_on(&self, socket: usize, one: &ReceivedDatagrams<'_>) -> bool {
         let shard = self.steering.shard_of(one.bytes);
         if shard == self.index {
@@ -201,7 +202,7 @@ impl Shard {
         }
         let ReceivedDatagrams { from, to, ce, .. } = *one;
         let bytes = one.bytes.to_vec();
-        // A shard whose queue is full has too much to do already.
+        // A shard whose queue is full is overloaded already.
         let _ = self.queues[shard].try_send(Passed::Datagram(Misdelivered {
             socket,
             from,
@@ -214,8 +215,9 @@ impl Shard {
 }
 
 impl EndpointState {
-    /// Takes everything that one call of [`Socket::receive`](super::socket::Socket::receive) returned. All datagrams
-    /// of a row are processed before any is answered: they arrived together, and one SACK acknowledges them all.
+    /// Processes everything that one call of [`Socket::receive`](super::socket::Socket::receive) returned. All
+    /// datagrams of a row are processed before any is answered: they arrived together, and one SACK acknowledges
+    /// them all.
     pub(super) fn receive_batch(&mut self, now: Time, socket: usize, rows: &mut RecvBatch) {
         let mut packet = std::mem::take(&mut self.packet);
         for mut row in rows.iter_mut() {
@@ -248,7 +250,7 @@ impl EndpointState {
         }
     }
 
-    /// Takes what other shards have passed on. Returns whether there may be more, or new sockets have to be looked at.
+    /// Handles messages from other shards. Returns whether there may be more, or new sockets must be registered.
     pub(super) fn take_misdelivered(
         &mut self,
         now: Time,
@@ -309,7 +311,8 @@ mod tests {
         assert!(counts.iter().all(|count| (3900..4300).contains(count)), "{counts:?}");
     }
 
-    /// As where the kernel does not know the rule, or numbers the sockets otherwise because some were bound again.
+    /// Models a kernel that does not know the rule, or that numbers the sockets differently because some were
+    /// bound again.
     #[cfg(target_os = "linux")]
     #[tokio::test]
     async fn datagrams_that_all_arrive_at_one_shard_reach_theirs() {

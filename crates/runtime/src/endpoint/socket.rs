@@ -1,5 +1,5 @@
-//! A socket, bound to one address or interface, that transfers many datagrams per system call. It is a UDP socket, or a raw
-//! socket whose datagrams are SCTP packets over IP.
+//! A socket, bound to one address or interface, that transfers many datagrams per system call. It is a UDP socket, or
+//! a raw socket whose datagrams are SCTP packets over IP.
 
 use std::collections::VecDeque;
 use std::io;
@@ -27,7 +27,7 @@ const SOCKET_BUFFER: usize = 4 << 20;
 /// Size of the largest datagram, or row of datagrams that the kernel joined, bytes.
 const ROW_LIMIT: usize = 65_535;
 
-/// Most rows per system call. Each needs a buffer of [`ROW_LIMIT`].
+/// Maximum number of rows per system call. Each needs a buffer of [`ROW_LIMIT`].
 pub const BATCH_ROWS: usize = if BATCH_SIZE < 8 { BATCH_SIZE } else { 8 };
 
 /// Where a socket is bound.
@@ -58,19 +58,19 @@ impl BindAddress {
 /// How a socket shares its address.
 #[derive(Clone, Copy, Debug, Default)]
 struct Form {
-    /// Whether IPv4 has a socket of its own beside this IPv6 socket.
+    /// Whether IPv4 has a separate socket in addition to this IPv6 socket.
     beside_ipv4: bool,
-    /// How datagrams are distributed among sockets with the same address; none: it has the address alone.
+    /// How datagrams are distributed among sockets with the same address. `None` if the address is not shared.
     steering: Option<Steering>,
     /// What carries the datagrams.
     carrier: Carrier,
 }
 
-/// Why a batch was not sent, or not all of it.
+/// Why a batch was not sent, or not completely.
 #[derive(Debug)]
 struct Unsent {
     error: io::Error,
-    /// Bytes of its first datagrams, which were sent.
+    /// Number of bytes of the datagrams that were sent, which are the first ones.
     sent: usize,
 }
 
@@ -84,21 +84,21 @@ struct Open {
 /// A bound socket.
 #[derive(Debug)]
 pub struct Socket {
-    /// None while its address or interface is gone.
+    /// `None` while its address or interface is gone.
     open: Option<Open>,
     local: SocketAddr,
     form: Form,
-    /// The socket of another program that this one duplicates; none: it was bound here.
+    /// The socket of another program that this one duplicates. `None` if it was bound here.
     inherited: Option<Arc<std::net::UdpSocket>>,
     /// The SCTP ports whose packets a raw socket receives.
     ports: Vec<u16>,
-    /// ICMP messages about its datagrams, while they are watched for.
+    /// ICMP messages about its datagrams, while they are watched.
     errors: Option<ErrorQueue>,
     /// Batches that the kernel could not take yet, in order.
     backlog: VecDeque<Batch>,
-    /// Most datagrams per system call.
+    /// Maximum number of datagrams per system call.
     segments: usize,
-    /// Whether more than one is permitted.
+    /// Whether more than one per call is permitted.
     offload: bool,
     /// Number of datagrams that the kernel refused permanently.
     pub refused: u64,
@@ -122,7 +122,7 @@ impl Default for RecvBatch {
     }
 }
 
-/// Datagrams that one sender sent in a row, all but the last of the same size.
+/// Consecutive datagrams of one sender, all of the same size except the last.
 #[derive(Debug)]
 pub struct ReceivedDatagrams<'a> {
     /// The sender's address.
@@ -131,7 +131,7 @@ pub struct ReceivedDatagrams<'a> {
     pub to: Option<IpAddr>,
     /// The bytes of all datagrams, concatenated. Sealed ones are opened in place.
     pub bytes: &'a mut [u8],
-    /// Size of each datagram but the last, bytes.
+    /// Size of each datagram except the last, bytes.
     pub stride: usize,
     /// Whether the network has marked them as having experienced congestion (CE).
     pub ce: bool,
@@ -164,8 +164,8 @@ impl Socket {
         Self::bind_as(local, Form::default())
     }
 
-    /// Like [`Socket::bind`], if IPv4 has sockets of its own: an IPv6 socket that is bound to no address then leaves
-    /// IPv4 to them.
+    /// Like [`Socket::bind`], if IPv4 has separate sockets: an IPv6 socket that is bound to the unspecified address
+    /// then leaves IPv4 to them.
     ///
     /// # Errors
     /// Like [`Socket::bind`].
@@ -193,14 +193,14 @@ impl Socket {
         self.apply_ports()
     }
 
-    /// Begins or ends to watch for ICMP messages about its datagrams.
+    /// Starts or stops watching for ICMP messages about its datagrams.
     pub fn watch_refusals(&mut self, watch: bool) {
         let Some(open) = self.open.as_ref().filter(|_| watch != self.errors.is_some()) else {
             return;
         };
         match self.errors.take() {
             Some(queue) => queue.close(&open.io),
-            // Without it, timers notice that nobody answers.
+            // Without the queue, timers detect that the peer does not answer.
             None => self.errors = ErrorQueue::open(&open.io, self.form.carrier).ok(),
         }
     }
@@ -219,7 +219,8 @@ impl Socket {
         }
     }
 
-    /// Binds another socket like this one to the same address, or this one again so that others may follow.
+    /// Binds another socket like this one to the same address, or binds this one again so that others may
+    /// follow.
     ///
     /// # Errors
     /// Like [`Socket::bind`].
@@ -271,11 +272,11 @@ impl Socket {
         self.open.as_ref().map_or(Ok(false), |open| permits_others(SockRef::from(&open.io)))
     }
 
-    /// From now on, datagrams are distributed among this socket and others with its address.
+    /// Starts distributing datagrams among this socket and others with its address.
     pub fn share(&mut self, steering: Steering) {
         self.form.steering = Some(steering);
         if let Some(open) = &self.open {
-            // Without it, shards pass datagrams on.
+            // Without steering, shards forward datagrams.
             let _ = steering.attach(&SockRef::from(&open.io));
         }
     }
@@ -315,12 +316,12 @@ impl Socket {
         self.open.as_ref().map(|open| &open.io)
     }
 
-    /// Most datagrams that one call can send.
+    /// Maximum number of datagrams that one call can send.
     pub const fn segments(&self) -> usize {
         self.segments
     }
 
-    /// Sends each datagram with a call of its own, as on a machine without segmentation offload.
+    /// Sends each datagram in a separate call, as on a machine without segmentation offload.
     pub const fn without_offload(&mut self) {
         (self.segments, self.offload) = (1, false);
     }
@@ -350,8 +351,8 @@ impl Socket {
         }
     }
 
-    /// Sends a batch, or keeps it until the kernel takes more. Datagrams that the kernel refuses permanently are
-    /// lost, as in any network.
+    /// Sends a batch, or keeps it until the kernel accepts more. Datagrams that the kernel refuses permanently
+    /// are lost, as in any network.
     ///
     /// # Errors
     /// If the kernel refuses the batch permanently: no route, interface gone, datagram too long.
@@ -374,7 +375,7 @@ impl Socket {
         }
     }
 
-    /// Sends a batch of at most [`Socket::segments`] datagrams at once or not at all.
+    /// Sends a batch of at most [`Socket::segments`] datagrams immediately or not at all.
     ///
     /// # Errors
     /// If the socket is full ([`io::ErrorKind::WouldBlock`]), and like [`Socket::send`].
@@ -392,7 +393,7 @@ impl Socket {
         let _cuttable = batch.may_be_fragmented().then(|| FragmentationAllowed::new(io));
         let mut rest = batch.bytes();
         while !rest.is_empty() {
-            // A machine may lose its offload while running: joined datagrams are then sent one by one.
+            // A machine may lose its offload while running: the datagrams are then sent separately.
             let most = batch.segment() * self.segments.max(1);
             let now = &rest[..most.min(rest.len())];
             let transmit = Transmit {
@@ -435,7 +436,7 @@ impl Socket {
         Ok(())
     }
 
-    /// Whether datagrams wait for the kernel. No new ones should be made for this socket then.
+    /// Whether datagrams wait for the kernel. No new ones should be created for this socket in that case.
     pub fn is_blocked(&self) -> bool {
         !self.backlog.is_empty()
     }
@@ -485,7 +486,7 @@ fn open(local: &BindAddress, form: Form) -> io::Result<(Open, SocketAddr)> {
     }
 }
 
-/// Most datagrams that one call can send.
+/// Maximum number of datagrams that one call can send.
 fn segments(open: &Open, form: Form) -> usize {
     if form.carrier == Carrier::Ip { send_marked::PACKETS } else { open.state.max_gso_segments() }
 }
@@ -544,13 +545,13 @@ fn bind_socket(local: &BindAddress, form: Form) -> io::Result<std::net::UdpSocke
     }
     socket.bind(&SockAddr::from(local.address))?;
     if let Some(steering) = form.steering {
-        // Only now: an unbound socket would begin a group of its own. Without steering, shards pass datagrams on.
+        // Only now: an unbound socket would start its own group. Without steering, shards forward datagrams.
         let _ = steering.attach(&socket);
     }
     Ok(socket.into())
 }
 
-/// What the system grants a socket of an endpoint.
+/// Buffer sizes and offloads that the system grants a socket of an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SocketGrants {
     /// Requested size of each buffer, bytes.
@@ -559,14 +560,14 @@ pub struct SocketGrants {
     pub receive_buffer: usize,
     /// Send buffer, bytes.
     pub send_buffer: usize,
-    /// Most datagrams that one call sends (GSO); 1 without segmentation offload.
+    /// Maximum number of datagrams that one call sends (GSO); 1 without segmentation offload.
     pub send_segments: usize,
-    /// Most datagrams that one buffer receives (GRO); 1 without it.
+    /// Maximum number of datagrams that one buffer receives (GRO); 1 without it.
     pub receive_segments: usize,
 }
 
 impl SocketGrants {
-    /// Binds a socket as an endpoint does, reads what it got, and closes it. Nothing is sent.
+    /// Binds a socket as an endpoint does, reads the granted values, and closes it. Nothing is sent.
     ///
     /// # Errors
     /// The error of the system: address in use, no such address or interface, no permission.

@@ -51,11 +51,12 @@ pub struct Counters {
     pub received: u64,
     /// Received datagrams that were not SCTP, had a wrong checksum, or belonged to no association.
     pub unknown: u64,
-    /// Received datagrams that belonged to another shard and were passed on to it.
+    /// Received datagrams that belonged to another shard and were forwarded to it.
     pub passed_on: u64,
     /// Sent datagrams.
     pub sent: u64,
-    /// Received packets of which chunks were discarded because they lacked a valid authentication code (RFC 4895).
+    /// Received packets with chunks that were discarded because they lacked a valid authentication code (RFC
+    /// 4895).
     pub unauthenticated: u64,
     /// How often each limit was reached.
     pub limits: LimitCounters,
@@ -81,7 +82,7 @@ impl Counters {
 #[derive(Debug)]
 pub struct EndpointState {
     pub(super) clock: Clock,
-    /// The runtime of the sockets, for those that a call opens from outside of it.
+    /// The runtime of the sockets, for sockets that are opened by a call from outside of it.
     pub(super) runtime: Option<Handle>,
     pub(super) options: Options,
     pub(super) sockets: Vec<Socket>,
@@ -89,14 +90,14 @@ pub struct EndpointState {
     pub(super) links: Vec<BoundInterface>,
     /// When the interfaces are polled.
     pub(super) interface_watch: InterfaceWatch,
-    /// They have to be polled soon: the system permanently refused to send something, or an association begins to follow
-    /// addresses.
+    /// The interfaces must be polled soon: the system permanently refused to send a packet, or an association started
+    /// to follow addresses.
     pub(super) interface_poll_due: bool,
-    /// An association has more to send, on a path that takes it.
+    /// An association has more to send, on a path that is not blocked.
     pub(super) has_more_to_send: bool,
     /// Number of sockets that were taken from those of all shards.
     pub(super) joint_sockets: usize,
-    /// Which datagrams belong here; none: all.
+    /// Which datagrams belong to this shard. `None` means all.
     pub(super) shard: Option<Shard>,
     pub(super) seed: Seed,
     pub(super) counters: Counters,
@@ -106,11 +107,11 @@ pub struct EndpointState {
     pub(super) associations: AssociationTable,
     /// Associations by the session number that received sealed datagrams carry.
     pub(super) by_session: BTreeMap<u32, AssociationKey>,
-    /// Answers sealed handshakes; none without sealing.
+    /// Answers sealed handshakes. `None` without sealing.
     pub(super) responder: Option<HandshakeResponder>,
     /// Counts of what peers make this endpoint hold.
     pub(super) counts: AssociationCounts,
-    /// Answers unsealed packets that belong to no association; none with sealing.
+    /// Answers unsealed packets that belong to no association. `None` with sealing.
     pub(super) listener: Option<Listener>,
     /// The addresses of this machine.
     pub(super) own_addresses: OwnAddresses,
@@ -118,9 +119,10 @@ pub struct EndpointState {
     pub(super) followed: FollowedAddresses,
     /// Unsealed associations that this end opens and that are not established.
     pub(super) setting_up: BTreeSet<AssociationKey>,
-    /// Over IP alone, the SCTP ports that belong to this endpoint; none over UDP, whose ports tell endpoints apart.
+    /// Over IP alone, the SCTP ports that belong to this endpoint. `None` over UDP, whose ports distinguish
+    /// endpoints.
     pub(super) owned_ports: Option<OwnedPorts>,
-    /// These ports may have changed since the sockets were told.
+    /// These ports may have changed since the sockets were last updated.
     pub(super) ports_changed: bool,
     deadlines: BTreeSet<(Time, AssociationKey)>,
     pub(super) ready: Vec<AssociationKey>,
@@ -150,7 +152,7 @@ pub struct Shared {
     pub signals: Arc<EndpointSignals>,
 }
 
-/// Signals to those who wait for an endpoint.
+/// Notifications for tasks that wait for an endpoint.
 #[derive(Debug, Default)]
 pub struct EndpointSignals {
     /// An association can be accepted.
@@ -166,8 +168,8 @@ impl Shared {
         Arc::new(Self { core: Mutex::new(core), signals })
     }
 
-    /// Takes the lock. A poisoned lock is used anyway: a panic while it was held leaves no state half changed that
-    /// matters more than the other associations.
+    /// Takes the lock. A poisoned lock is used anyway: the state that a panic may leave half changed matters less
+    /// than the other associations.
     pub(super) fn lock(&self) -> MutexGuard<'_, EndpointState> {
         self.core.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -310,7 +312,7 @@ impl EndpointState {
             .collect()
     }
 
-    /// Takes an association out for a while, so that the rest of the state can be used beside it.
+    /// Takes an association out temporarily, so that the rest of the state can be used at the same time.
     pub(super) fn take_out(&mut self, key: AssociationKey) -> Option<Box<Peer>> {
         let slot = self.slots.get_mut(key.slot_index as usize)?;
         if slot.generation == key.generation { slot.peer.take() } else { None }
@@ -367,8 +369,8 @@ impl EndpointState {
         }
     }
 
-    /// Wakes waiting readers, where a SACK sent before they read would report too small a window. Returns whether any
-    /// wait.
+    /// Wakes waiting readers if a SACK sent before they read would report too small a window. Returns whether any are
+    /// waiting.
     pub(super) fn wake_readers(&self) -> bool {
         let mut any = false;
         for peer in self.ready.iter().filter_map(|key| self.known(*key)) {

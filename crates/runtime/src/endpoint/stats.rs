@@ -21,12 +21,13 @@ pub struct LocalAddress {
 }
 
 impl LocalAddress {
-    /// The interface that tells this link from others; none on loopback, where all paths have the same one.
+    /// The interface that distinguishes this link from others. `None` on loopback, where all paths have the
+    /// same one.
     pub fn link(&self) -> Option<&str> {
         self.interface.as_deref().filter(|_| !self.address.ip().is_loopback())
     }
 
-    /// The name of the link if known, else the address without its port, which may differ from run to run.
+    /// The name of the link if known, otherwise the address without its port, which may differ from run to run.
     pub fn link_name(&self) -> String {
         match self.link() {
             None if !self.address.ip().is_unspecified() => self.address.ip().to_string(),
@@ -35,7 +36,7 @@ impl LocalAddress {
     }
 }
 
-/// The name of the link if known, else the address.
+/// The name of the link if known, otherwise the address.
 impl fmt::Display for LocalAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.link() {
@@ -68,11 +69,11 @@ pub struct PathStats {
     pub in_flight_bytes: u64,
     /// Largest IP packet that the path is known to carry, bytes.
     pub mtu_bytes: u32,
-    /// Smoothed round trip, seconds; none before the first sample.
+    /// Smoothed round-trip time, seconds. `None` before the first sample.
     pub srtt_s: Option<f64>,
-    /// The last round trip as measured, seconds; none before the first sample.
+    /// The last round-trip time sample, seconds. `None` before the first sample.
     pub last_rtt_s: Option<f64>,
-    /// Part of the delay that is queueing, in this end's own queue or that of other flows, seconds.
+    /// Part of the delay that is queueing, caused by this end or by other flows, seconds.
     pub queueing_s: f64,
     /// Packets of the path, headers included.
     pub traffic: PathTraffic,

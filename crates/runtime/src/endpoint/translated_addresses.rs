@@ -1,11 +1,12 @@
-//! Own addresses that a translator (NAT) hides from the peer. They are announced by the unspecified address, which stands for the
-//! source of the packet (RFC 5061, 4.2.1, 4.2.2, 4.2.4), from the address itself:
+//! Own addresses that a translator (NAT) hides from the peer. A request about such an address names the unspecified
+//! address, which stands for the source of the packet (RFC 5061, 4.2.1, 4.2.2, 4.2.4), and is sent from the address
+//! itself:
 //!
 //! ```text
 //!   10.0.0.7  --ASCONF: add 0.0.0.0-->  translator  --from 192.0.2.9-->  peer: the association has 192.0.2.9 as well
 //! ```
 //!
-//! Here such an address keeps its own name. Only requests about it differ.
+//! Locally such an address keeps its own name. Only requests about it differ.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -21,14 +22,14 @@ use super::state::EndpointState;
 /// Whether a request about an address was made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Requested {
-    /// It was.
+    /// The request was made.
     Now,
-    /// No packet can leave from the address as yet. The request is to be made again.
+    /// No packet can leave from the address yet. The request must be repeated.
     NotYet,
 }
 
 impl Requested {
-    /// For a caller that does not try again.
+    /// For a caller that does not retry.
     pub const fn now(self) -> Result<(), AddressError> {
         match self {
             Self::Now => Ok(()),
@@ -38,7 +39,7 @@ impl Requested {
 }
 
 impl EndpointState {
-    /// Whether the peer sees another address in place of this own one.
+    /// Whether the peer sees another address in place of this one.
     pub(super) fn is_translated(&self, peer: &Peer, ip: IpAddr) -> bool {
         if self.options.transport.translated {
             return !ip.is_loopback();
@@ -47,7 +48,7 @@ impl EndpointState {
         remote.is_some_and(|route| is_hidden_from(route.remote.ip().to_canonical(), ip))
     }
 
-    /// Requests an own address to be added, and gives it a path if it has none.
+    /// Requests the addition of an own address, and adds a path if it has none.
     pub(super) fn request_addition(
         &mut self,
         now: Time,
@@ -65,8 +66,8 @@ impl EndpointState {
         peer.machine.add_source(ip, path).map(|()| Requested::Now)
     }
 
-    /// Requests an own address to be removed. The peer knows a hidden one by another name, so that it can only be removed together
-    /// with all but one: if another one is left, and a path begins there that works.
+    /// Requests the removal of an own address. The peer knows a hidden address by another name, so it can only be
+    /// removed by a request that removes all addresses but one. This requires another address with a working path.
     pub(super) fn request_removal(
         &self,
         peer: &mut Peer,
@@ -82,7 +83,7 @@ impl EndpointState {
         peer.machine.remove_all_but_source(ip, path).map(|()| Requested::Now)
     }
 
-    /// Requests the peer to send to an own address first.
+    /// Asks the peer to use an own address as its primary destination.
     pub(super) fn request_to_be_primary(
         &self,
         peer: &mut Peer,
@@ -95,7 +96,7 @@ impl EndpointState {
         peer.machine.request_primary_source(ip, path)
     }
 
-    /// A path that begins at this address and works.
+    /// A working path that starts at this address.
     fn active_path_from(&self, peer: &Peer, ip: IpAddr) -> Option<PathId> {
         let begins = |(at, route): (usize, &Option<Route>)| {
             let status = peer.machine.path_status(PathId::from_index(at));
@@ -106,8 +107,8 @@ impl EndpointState {
         routes.into_iter().position(begins).map(PathId::from_index)
     }
 
-    /// The path on which a request about the source leaves from this address. None if the system does not route packets to the peer
-    /// from there, or if the only path of the socket begins elsewhere and works.
+    /// The path on which a request about the source leaves from this address. `None` if the system does not route
+    /// packets to the peer from there, or if the socket's only path starts elsewhere and works.
     fn path_for_request(&mut self, now: Time, peer: &mut Peer, ip: IpAddr) -> Option<PathId> {
         let route = self.route_from(peer, ip)?;
         if !self.is_routed(&route, ip) {
@@ -126,7 +127,8 @@ impl EndpointState {
         match source {
             Some(source) if source == ip && works => {}
             Some(source) if source != ip && works && is_there => return None,
-            // Its address is gone, or it does not work: it begins at the new address from now on.
+            // The path's source address is gone, or the path does not work: it uses the new address
+            // from now on.
             _ => {
                 peer.machine.announce_from(now, path);
                 peer.set_route(path, route);
@@ -135,7 +137,7 @@ impl EndpointState {
         Some(path)
     }
 
-    /// Whether packets to the other end of a route leave from this address by the system's routes.
+    /// Whether the system routes packets to the remote end of a route from this address.
     fn is_routed(&self, route: &Route, ip: IpAddr) -> bool {
         let link = &self.links[route.socket];
         match &link.local.interface {

@@ -92,33 +92,35 @@ pub struct Transport {
     /// Receive buffer, bytes. A small buffer causes blocking when paths are unequal; a large one costs memory per
     /// association (16 MiB: enough for 1 Gbit/s over 100 ms).
     pub receive_buffer: u64,
-    /// Most data that waits unsent or unacknowledged, bytes; none: four receive buffers.
+    /// Maximum amount of data that waits unsent or unacknowledged, bytes. `None` selects four receive buffers.
     pub send_buffer: Option<u64>,
-    /// Most of that data that may wait unsent, bytes, or the sum of all congestion windows if that is larger; none:
-    /// no separate limit. For applications that send several things, some of them urgent.
+    /// Maximum amount of unsent data, bytes, or the sum of all congestion windows if that is larger. `None` sets no
+    /// separate limit. For applications that send several kinds of data, some of them urgent.
     pub unsent_limit: Option<u64>,
-    /// Room beyond a full send buffer that only messages of streams with little unsent data may use, bytes (64 KiB, at most
-    /// the send buffer): those of which at most a quarter of it is unsent. Short messages then do not wait for room behind long ones of other streams.
+    /// Reserve beyond a full send buffer, bytes (64 KiB, at most the send buffer). Only streams whose unsent data is
+    /// at most a quarter of the reserve may use it. Short messages then do not wait for space behind long ones of
+    /// other streams.
     pub stream_reserve: u32,
-    /// Whether messages that are given up are kept for [`Association::next_abandoned`](super::Association::next_abandoned): the
-    /// application has to take them (no).
+    /// Whether abandoned messages are kept for [`Association::next_abandoned`](super::Association::next_abandoned),
+    /// which the application must then call (off).
     pub reports_abandoned: bool,
-    /// Most bytes of the peer's receive buffer that this end uses, as if the peer had a buffer of this size; none: all
-    /// of it. To try a smaller buffer without changing the peer.
+    /// Maximum number of bytes of the peer's receive buffer that this end uses. `None` uses all of it. A limit shows
+    /// the effect of a smaller buffer without changing the peer.
     pub peer_buffer_limit: Option<u64>,
     /// Scheduler by name (`lay`).
     pub scheduler: String,
-    /// Congestion control of each path by name; none: that of the profile (`bbr` with `live`).
+    /// Congestion control of each path by name. `None` selects that of the profile (`bbr` with
+    /// `live`).
     pub congestion: Option<String>,
-    /// Streams each way (1024).
+    /// Number of streams in each direction (1024).
     pub streams: u16,
-    /// Inbound streams; none: as many as outbound ones.
+    /// Number of inbound streams. `None` selects the number of outbound ones.
     pub inbound_streams: Option<u16>,
-    /// Whether unsealed peers are offered extensions: partial reliability (RFC 3758), those of Ropewalk, and those that other
-    /// options enable (on). If not, an INIT lists none, as of an end that knows RFC 9260 only.
+    /// Whether unsealed peers are offered extensions: partial reliability (RFC 3758), those of Ropewalk, and those
+    /// that other options enable (on). If not, an INIT lists none, like that of an implementation of RFC 9260 only.
     pub extensions: bool,
-    /// Whether messages of different streams are interleaved (I-DATA, RFC 8260), if the peer wants it as well (off). A
-    /// short message then does not wait for a long one whose sending has begun. Costs 4 bytes per chunk.
+    /// Whether messages of different streams are interleaved (I-DATA, RFC 8260), if the peer offers it as well (off).
+    /// A short message then does not wait for a long one whose transmission has started. Costs 4 bytes per chunk.
     pub interleaving: bool,
     /// In which order messages of different streams are sent (`first-come`).
     pub stream_scheduler: StreamScheduler,
@@ -131,39 +133,42 @@ pub struct Transport {
     /// Whether chunks are authenticated (AUTH, RFC 4895) towards unsealed peers that offer it as well (off). Costs 45 bytes in the
     /// handshake.
     pub authentication: bool,
-    /// Whether unsealed associations follow addresses that come and go (ASCONF, RFC 5061), if the peer offers it as well (off).
-    /// Chunks about addresses are authenticated. Costs 55 bytes in the handshake. Sealed associations follow addresses anyway.
+    /// Whether unsealed associations follow addresses that appear and disappear (ASCONF, RFC 5061), if the peer
+    /// offers it as well (off). Chunks about addresses are authenticated. Costs 55 bytes in the handshake. Sealed
+    /// associations always follow addresses.
     pub address_reconfiguration: bool,
-    /// Whether unsealed associations announce addresses of interfaces that appear, and give up those that disappear, if
-    /// both ends have `address_reconfiguration` (off). At sockets that are bound to no address, and on endpoints that use
-    /// all interfaces.
+    /// Whether unsealed associations announce addresses of interfaces that appear, and remove those that disappear,
+    /// if both ends have `address_reconfiguration` (off). Applies to sockets that are bound to the unspecified
+    /// address, and to endpoints that use all interfaces.
     pub follow_interfaces: bool,
-    /// Whether a translator (NAT) hides all addresses of this end from unsealed peers (off). Addresses that are added and removed
-    /// are then told as the source of the packet (RFC 5061, 4.2.1). For private addresses and peers that have none, this is so in any
-    /// case.
+    /// Whether a translator (NAT) hides all addresses of this end from unsealed peers (off). Requests to add or
+    /// remove addresses then name the source of the packet (RFC 5061, 4.2.1). For private addresses and peers without
+    /// private addresses, this is always the case.
     pub translated: bool,
-    /// Types of chunks that unsealed peers have to authenticate (none).
+    /// Types of chunks that unsealed peers must authenticate (none).
     pub authenticated_chunks: ChunkTypes,
     /// Algorithms that are offered for authenticated chunks (SHA-256, then SHA-1).
     pub hmacs: HmacList,
-    /// What unsealed peers are told about the layer above SCTP (RFC 5061, 4.2.6; none: nothing).
+    /// Adaptation layer indication that is sent to unsealed peers (RFC 5061, 4.2.6). `None` sends nothing.
     pub adaptation: Option<u32>,
-    /// Secrets for authenticated chunks, which the peer has as well (the empty key 0). With the empty key, only those who have
-    /// not seen the handshake cannot forge chunks.
+    /// Secrets for authenticated chunks, shared with the peer (the empty key 0). With the empty key, anyone who has
+    /// seen the handshake can forge chunks.
     pub shared_keys: SharedKeys,
-    /// Which requests of the peer to reset or add streams are performed (none).
+    /// Which requests of the peer to reset or add streams are accepted (none).
     pub accepted_requests: AcceptedRequests,
-    /// Most streams in each direction to which requests of the peer may raise their number (1024).
+    /// Maximum number of streams in each direction that requests of the peer may reach (1024).
     pub stream_limit: u16,
     /// Largest IP packet that is probed, bytes (9000). The path MTU is found by probes (RFC 8899). Sizes above 1500 B
     /// are probed only if the peer's receive buffer holds many such packets.
     pub mtu: u32,
-    /// Whether the path MTU is probed. If not, every path is assumed to carry 1500 B, or `mtu` if that is less.
+    /// Whether the path MTU is probed. If not, every path is assumed to carry 1500 B, or `mtu` if that is
+    /// smaller.
     pub discover_mtu: bool,
     /// Whether congestion marks of the network (ECN) are used, if the peer supports them (on; always off with the
     /// profile `rfc9260`).
     pub ecn: bool,
-    /// DSCP of all packets, also of those of the handshake (0, best effort). [`super::Association::set_dscp`] changes it.
+    /// DSCP of all packets, including those of the handshake (0, best effort). [`super::Association::set_dscp`]
+    /// changes it.
     pub dscp: Dscp,
 }
 
@@ -314,7 +319,7 @@ impl Transport {
             config.adaptation = self.adaptation;
             config.shared_keys.clone_from(&self.shared_keys);
         } else {
-            // Paths are identified by their numbers, whatever their addresses.
+            // Paths are identified by their numbers, not by their addresses.
             config.addresses = Some(Vec::new());
         }
         // Another path may be added at any time.

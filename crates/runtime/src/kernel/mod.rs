@@ -1,4 +1,4 @@
-//! Bulk transfers over the kernel's own TCP and Multipath TCP, to compare with: a sender that never stops, a receiver
+//! Bulk transfers over the kernel's own TCP and Multipath TCP, for comparison: a sender that never stops, a receiver
 //! that reads as fast as it can, and samples of the sockets' state.
 
 #![allow(
@@ -22,22 +22,22 @@ use socket2::{Domain, Protocol, Socket, Type};
 
 /// Interval of samples.
 pub const SAMPLE_INTERVAL: Duration = Duration::from_millis(100);
-/// Bytes that are written or read at once.
+/// Bytes per read or write.
 const PIECE: usize = 1 << 18;
 
-/// A TCP socket, or one of Multipath TCP.
+/// A socket of TCP or Multipath TCP.
 fn socket(address: SocketAddr, multipath: bool) -> io::Result<Socket> {
     let protocol = if multipath { Protocol::MPTCP } else { Protocol::TCP };
     Socket::new(Domain::for_address(address), Type::STREAM, Some(protocol))
 }
 
-/// Whether a read or a write only waited, and is to be tried again.
+/// Whether a read or a write timed out, and must be repeated.
 fn has_waited(error: &io::Error) -> bool {
     use io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
     matches!(error.kind(), WouldBlock | TimedOut | Interrupted)
 }
 
-/// Seconds since 1970: both ends run on the same machine.
+/// Seconds since 1970, comparable because both ends run on the same machine.
 fn unix_s() -> f64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64())
 }
@@ -86,15 +86,15 @@ mod tests {
         let last = received.samples.last().expect("a sample");
         assert!(last.bytes.len() == 2 && last.bytes.iter().all(|bytes| *bytes > 0), "{last:?}");
         assert!(received.samples.is_sorted_by_key(|sample| sample.bytes[0]));
-        // Without `ss`, which is part of iproute2, there are none.
+        // Without `ss`, which is part of iproute2, there are no samples.
         let Some(samples) = sent.samples.last() else { return };
         let own: Vec<_> =
             samples.sockets.iter().filter(|socket| socket.remote == address).collect();
         assert!(own.iter().all(|socket| socket.srtt_s.is_some() && socket.cwnd > 0), "{own:?}");
-        // The last sample may come after the end of the connections.
+        // The last sample may be later than the end of the connections.
         let mut others = received.sockets.iter().flat_map(|sample| &sample.sockets);
         let other = others.find(|socket| socket.local == address);
-        // The kernel reserves twice of SO_RCVBUF (socket(7)).
+        // The kernel reserves twice SO_RCVBUF (socket(7)).
         assert_eq!(other.map(|socket| socket.receive_buffer), Some(131_072));
     }
 }

@@ -16,7 +16,7 @@ use super::{PIECE, SAMPLE_INTERVAL, has_waited, socket, unix_s};
 
 /// Longest wait for the sender's connections.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Time after which a blocked read looks whether the time is over.
+/// Timeout of a read, after which the end of the transfer is checked.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// What to receive.
@@ -26,12 +26,12 @@ pub struct ReceiverPlan {
     pub address: SocketAddr,
     /// Number of connections.
     pub flows: usize,
-    /// SO_RCVBUF of each connection, bytes; none: the kernel tunes it. The kernel reserves twice as much, for its own
-    /// overhead (socket(7)).
+    /// SO_RCVBUF of each connection, bytes. `None` lets the kernel tune it. The kernel reserves twice this size, for
+    /// its own overhead (socket(7)).
     pub buffer: Option<usize>,
     /// Multipath TCP instead of TCP.
     pub multipath: bool,
-    /// How long to receive, from the first connection on.
+    /// How long to receive, starting with the first connection.
     pub time: Duration,
 }
 
@@ -40,11 +40,11 @@ pub struct ReceiverPlan {
 pub struct ArrivalSample {
     /// When, seconds since 1970.
     pub at_s: f64,
-    /// Of each connection.
+    /// Bytes of each connection.
     pub bytes: Vec<u64>,
 }
 
-/// What was received.
+/// Result of the receiver.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 pub struct Received {
     /// Ten samples per second.
@@ -53,7 +53,7 @@ pub struct Received {
     pub sockets: Vec<SocketSamples>,
 }
 
-/// Receives, and samples what arrives.
+/// Receives, and samples the arriving bytes.
 ///
 /// # Errors
 /// The socket cannot be opened, or not all connections arrive.
@@ -61,7 +61,7 @@ pub fn receive(plan: &ReceiverPlan) -> io::Result<Received> {
     let listener = socket(plan.address, plan.multipath)?;
     listener.set_reuse_address(true)?;
     if let Some(bytes) = plan.buffer {
-        // Beyond net.core.rmem_max only for root.
+        // Only root may exceed net.core.rmem_max.
         setsockopt(&listener, RcvBufForce, &bytes)
             .or_else(|_| setsockopt(&listener, RcvBuf, &bytes))?;
     }

@@ -7,29 +7,29 @@ use serde::{Deserialize, Serialize};
 
 use super::unix_s;
 
-/// The state of a TCP socket, or of a subflow of Multipath TCP. Counters that `ss` leaves out are zero, other values
-/// none.
+/// The state of a TCP socket, or of a subflow of Multipath TCP. Counters that `ss` omits are zero, other values
+/// `None`.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 pub struct SocketSample {
     /// Own address.
     pub local: SocketAddr,
     /// The peer's address.
     pub remote: SocketAddr,
-    /// Smoothed round trip, seconds.
+    /// Smoothed round-trip time, seconds.
     pub srtt_s: Option<f64>,
-    /// Variation of the round trip (RTTVAR), seconds.
+    /// Round-trip time variation (RTTVAR), seconds.
     pub rttvar_s: Option<f64>,
-    /// Smallest round trip of the last minutes, seconds.
+    /// Minimum round-trip time of the last minutes, seconds.
     pub min_rtt_s: Option<f64>,
     /// Congestion window, segments.
     pub cwnd: u64,
-    /// Slow-start threshold, segments; none before the first congestion.
+    /// Slow-start threshold, segments. `None` before the first congestion event.
     pub ssthresh: Option<u64>,
-    /// Largest segment, bytes.
+    /// Maximum segment size, bytes.
     pub mss: u64,
     /// Segments in flight.
     pub unacked: u64,
-    /// Data bytes sent so far, with retransmissions.
+    /// Data bytes sent so far, including retransmissions.
     pub bytes_sent: u64,
     /// Of these, retransmitted bytes.
     pub bytes_retrans: u64,
@@ -45,19 +45,19 @@ pub struct SocketSample {
     pub pacing_rate_bps: Option<f64>,
     /// The peer's receive window, bytes.
     pub snd_wnd: u64,
-    /// Bytes that the application read per round trip, by which the kernel tunes the receive buffer.
+    /// Bytes that the application reads per round trip, by which the kernel tunes the receive buffer.
     pub rcv_space: u64,
     /// Memory of the receive queue, bytes.
     pub receive_memory: u64,
     /// Limit of the memory of the receive queue, bytes.
     pub receive_buffer: u64,
-    /// Memory of data that is written and not acknowledged, bytes.
+    /// Memory of data that is written but not acknowledged, bytes.
     pub send_memory: u64,
     /// Limit of that memory, bytes.
     pub send_buffer: u64,
 }
 
-/// The state of all TCP sockets of a namespace at one time. Each subflow of Multipath TCP is one.
+/// The state of all TCP sockets of a namespace at one time, with an entry for each subflow of Multipath TCP.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 pub struct SocketSamples {
     /// When, seconds since 1970.
@@ -67,7 +67,7 @@ pub struct SocketSamples {
 }
 
 impl SocketSamples {
-    /// The established sockets of this namespace now; none without `ss`, or without a socket.
+    /// The established sockets of this namespace now. `None` without `ss`, or without a socket.
     pub(super) fn now() -> Option<Self> {
         let at_s = unix_s();
         let words = ["-tinmOH", "state", "established"];
@@ -77,7 +77,7 @@ impl SocketSamples {
     }
 }
 
-/// Reads the lines of `ss -tinmOH`. Lines that are not understood are left out.
+/// Reads the lines of `ss -tinmOH`. Lines that cannot be parsed are skipped.
 pub fn parse_sockets(text: &str) -> Vec<SocketSample> {
     text.lines().filter_map(parse_socket).collect()
 }

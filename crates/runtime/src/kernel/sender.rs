@@ -13,9 +13,9 @@ use socket2::Socket;
 use super::samples::SocketSamples;
 use super::{PIECE, SAMPLE_INTERVAL, has_waited, socket, unix_s};
 
-/// Longest wait for a receiver that does not listen yet.
+/// Longest wait for a receiver to listen.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Time after which a blocked write looks whether the time is over.
+/// Timeout of a write, after which the end of the transfer is checked.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// What to send.
@@ -31,16 +31,16 @@ pub struct SenderPlan {
     pub time: Duration,
 }
 
-/// What the sender has seen.
+/// Result of the sender.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 pub struct Sent {
-    /// When the first connection was begun, seconds since 1970.
+    /// When the first connection was started, seconds since 1970.
     pub began_s: f64,
     /// Ten samples per second, as far as `ss` shows the sockets.
     pub samples: Vec<SocketSamples>,
 }
 
-/// Sends as fast as the kernel takes, and samples the sockets.
+/// Sends as fast as the kernel accepts data, and samples the sockets.
 ///
 /// # Errors
 /// A connection cannot be opened, or the kernel lacks a congestion control.

@@ -17,21 +17,21 @@ pub enum Allowed {
     Keys(BTreeSet<PublicKey>),
     /// Peers with these keys, each with its own conditions.
     Peers(BTreeMap<PublicKey, Grant>),
-    /// All peers. Their keys are known nevertheless. Each peer must first prove its address, which costs one more
-    /// round trip.
+    /// All peers. Their keys are still authenticated. Each peer must first prove its address, which costs one
+    /// more round trip.
     Anyone,
 }
 
 /// Conditions under which a peer may have a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Grant {
-    /// The pre-shared key that the peer must use. None: the responder's own, if it has one.
+    /// The pre-shared key that the peer must use. `None` selects the responder's own, if it has one.
     pub psk: Option<PresharedKey>,
-    /// From this date on, the peer gets no new session.
+    /// The peer gets no new session from this date on.
     pub expires: Option<Timestamp>,
 }
 
-/// An initiator that proved its key and got no session.
+/// An initiator that proved its key but was refused a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refused {
     /// Its key, proved except for replay of the first datagram.
@@ -42,18 +42,18 @@ pub struct Refused {
     pub why: Refusal,
 }
 
-/// Why an initiator got no session.
+/// Why an initiator was refused a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// Its key is not listed.
+    /// The initiator's key is not listed.
     NotListed,
     /// Its entry has expired.
     Expired,
-    /// It used no pre-shared key, but one is required.
+    /// The initiator used no pre-shared key, but one is required.
     PskMissing,
-    /// It used a pre-shared key, but the responder has none for it.
+    /// The initiator used a pre-shared key, but the responder has none for it.
     PskUnexpected,
-    /// The date of its first datagram is behind the date that its clock must have by now, by this time.
+    /// The date of its first datagram is behind the date that its clock should show by now, by this time.
     ClockBehind(Duration),
 }
 
@@ -85,7 +85,7 @@ impl Allowed {
     }
 }
 
-/// A time in the largest unit that gives at least two.
+/// Formats a time in the largest unit of which it contains at least two.
 pub(super) fn rounded(time: Duration) -> String {
     const UNITS: [(u64, &str); 3] = [(86_400, "days"), (3_600, "hours"), (60, "minutes")];
     let seconds = time.as_nanos() / 1_000_000_000;

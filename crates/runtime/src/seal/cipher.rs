@@ -1,4 +1,4 @@
-//! Selects the AEAD that seals the datagrams: the fastest one that both machines run well.
+//! Selects the AEAD that seals the datagrams: the fastest one that both machines support well.
 
 use core::fmt;
 
@@ -55,7 +55,7 @@ impl fmt::Display for Cipher {
 }
 
 impl CipherOffer {
-    /// The ciphers that this machine runs well.
+    /// The ciphers that are fast on this machine.
     pub(super) fn of_this_machine() -> Self {
         let chacha = Cipher::ChaCha20Poly1305.number();
         Self(if has_aes() { chacha | Cipher::Aes128Gcm.number() } else { chacha })

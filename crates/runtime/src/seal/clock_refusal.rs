@@ -4,9 +4,9 @@
 //! Clock    kind 0x06 (1)  version (1)  session (4)  Noise, sealed: date (8)  newest (8)  MAC (16)
 //! ```
 //!
-//! The answer is the second Noise message with other content than a Reply, so only the holder of the initiator's static
-//! and ephemeral secrets can read it, and only the responder can make it. An attacker that repeats a recorded first
-//! datagram cannot read the answer. The length of the sealed content tells it apart from a Reply.
+//! The answer is the second Noise message, with other content than a Reply. Only the holder of the initiator's static
+//! and ephemeral secrets can read it, and only the responder can create it. An attacker that repeats a recorded first
+//! datagram cannot read the answer. The length of the sealed content distinguishes it from a Reply.
 
 use core::fmt;
 
@@ -16,8 +16,8 @@ use super::allowed::rounded;
 use super::timestamp::{Timestamp, difference};
 use super::wire::{CLOCK_CONTENT_LEN, bytes_at};
 
-/// A first datagram that is behind by less is not answered: it is late, or its clock will soon have passed the newest date.
-/// Clocks that differ by less are not said to be wrong.
+/// A first datagram that is behind by less than this is not answered: it is late, or its clock will soon pass the
+/// newest date. Clocks that differ by less are not reported as wrong.
 pub(super) const CLOCK_TOLERANCE: Duration = Duration::from_secs(10);
 
 /// A handshake that the peer refused because of its date. The peer has authenticated these dates.
@@ -31,7 +31,7 @@ pub struct ClockRefusal {
     pub newest: Timestamp,
 }
 
-/// What a Clock contains, in its order.
+/// The content of a Clock, in wire order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ClockContent {
     pub(super) peer: Timestamp,
@@ -54,8 +54,8 @@ impl ClockContent {
 }
 
 impl ClockRefusal {
-    /// By how much the peer's clock is ahead of this machine's, seconds; negative if it is behind. Too large by the time
-    /// that the first datagram took to the peer.
+    /// How far the peer's clock is ahead of this machine's, seconds; negative if it is behind. The one-way delay of
+    /// the first datagram is included.
     pub fn difference_s(&self) -> f64 {
         difference(self.peer, self.own)
     }

@@ -1,7 +1,8 @@
 //! X25519 for Noise, with low-order points refused.
 //!
-//! With a point of low order, the result of a Diffie-Hellman is zero, whatever the secret. A peer could complete a
-//! handshake without the secret of the key that it names, with session keys to which this end contributed nothing.
+//! With a point of low order, the result of a Diffie-Hellman is zero, regardless of the secret. A peer could
+//! complete a handshake without the secret of the key that it claims, with session keys that do not depend on this
+//! end.
 
 use snow::Error;
 use snow::params::{CipherChoice, DHChoice, HashChoice};
@@ -11,7 +12,7 @@ use subtle::ConstantTimeEq;
 
 use super::keys::KEY_LEN;
 
-/// The algorithms of the `snow` crate, except for a Diffie-Hellman that fails if its result is zero.
+/// The algorithms of the `snow` crate, except that a Diffie-Hellman fails if its result is zero.
 pub(super) struct ContributoryResolver;
 
 /// RFC 7748, 6.1: "check, without leaking extra information about the value of K, whether K is the

@@ -8,31 +8,31 @@ use super::keys::PublicKey;
 use super::timestamp::Timestamp;
 use super::token::TOKEN_LIFETIME;
 
-/// Most unlisted keys that are remembered at a time.
+/// Maximum number of unlisted keys that are remembered at a time.
 pub(super) const UNLISTED_KEYS_MAX: usize = 16_384;
-/// How often a full memory is searched for entries that may be removed.
+/// Interval of searches for removable entries while the memory is full.
 const SEARCH: Duration = Duration::from_secs(1);
 
 /// Why a first message is not admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rejection {
-    /// It is older than another one of its key.
+    /// The message is older than another one of the same key.
     Old {
-        /// How far its date is behind the date that the clock of its key must have by now.
+        /// How far its date is behind the date that the key's clock should show by now.
         behind: Duration,
-        /// The date of that other one.
+        /// The date of the newer one.
         newest: Timestamp,
     },
-    /// It is the newest one of its key again.
+    /// The message repeats the newest one of its key.
     Known,
     /// Too many keys are remembered.
     Full,
 }
 
-/// The first messages that are remembered.
+/// The remembered first messages.
 pub(super) struct HandshakeReplay {
     newest: BTreeMap<PublicKey, (Timestamp, Time)>,
-    /// Maximum number of keys, and when to search again for entries to remove. None if only listed keys are admitted.
+    /// Maximum number of keys, and when to search again for entries to remove. `None` if only listed keys are admitted.
     bound: Option<(usize, Time)>,
 }
 

@@ -23,12 +23,13 @@ use super::wire::{
     PREFIX_LEN, REPLY_LEN, RETRY_LEN, TOKEN_LEN, VERSION, bytes_at, prefix,
 };
 
-/// Most Retries that are obeyed in one attempt. Without an attacker one is enough. With one, the genuine Retry must
-/// be among the first 4096; within a round trip of 20 ms, more means over 200 000 forged Retries per second.
+/// Maximum number of Retries that are followed in one attempt. Without an attacker one is enough. With one, the
+/// genuine Retry must be among the first 4096; within a round trip of 20 ms, more means over 200 000 forged Retries
+/// per second.
 const RETRIES_LIMIT: u32 = 4096;
 /// Datagrams with a token that an attempt remembers.
 const RECENT_LIMIT: usize = 16;
-/// Most versions of the peer that are reported.
+/// Maximum number of versions of the peer that are reported.
 const VERSIONS_SHOWN: usize = 8;
 
 /// A handshake that waits for its answer.
@@ -84,14 +85,14 @@ pub enum HandshakeError {
     Forged,
     /// A token that was already sent back.
     KnownToken,
-    /// The attempt has obeyed its maximum of Retries. A new attempt may obey as many again.
+    /// The attempt has followed its maximum number of Retries. A new attempt may follow the same number again.
     TooManyRetries,
     /// An unauthenticated answer says that the peer supports only these versions. Continue to wait for another
     /// answer.
     OtherVersion(Vec<u8>),
     /// The peer chose a cipher that was not offered; the cipher's number.
     Cipher(u8),
-    /// The peer refuses the date of this attempt, which is over.
+    /// The peer refuses the date of this attempt, which has ended.
     OldDate(ClockRefusal),
 }
 
@@ -193,7 +194,8 @@ impl Initiator {
         (datagram, mac)
     }
 
-    /// Handles a datagram that may be the answer. Only the peer's genuine Reply or Clock changes what is accepted afterwards.
+    /// Handles a datagram that may be the answer. Only the peer's genuine Reply or Clock affects what is accepted
+    /// afterwards.
     ///
     /// # Errors
     /// [`HandshakeError`]; the handshake continues to wait.
@@ -261,7 +263,8 @@ impl Initiator {
         Ok(Finish::Established(Box::new(Session::new(ends, cipher, &secrets, now))))
     }
 
-    /// Reads the second Noise message, which ends the attempt. One that is not the peer's changes nothing.
+    /// Reads the second Noise message, which ends the attempt. A message from anyone but the peer changes
+    /// nothing.
     fn read_second(&mut self, message: &[u8]) -> Result<(Attempt, Vec<u8>), HandshakeError> {
         let mut attempt = self.attempt.take().ok_or(HandshakeError::NotOurs)?;
         let Some(content) = noise::read(&mut attempt.state, message) else {
@@ -290,9 +293,9 @@ impl Initiator {
 }
 
 impl Attempt {
-    /// Whether a Reply may answer a datagram of this attempt. Checking its MAC prevents third parties that saw no
-    /// datagram from causing a Diffie-Hellman. After so many Retries that some MACs were forgotten, only Noise
-    /// decides, because the genuine Reply may answer a forgotten datagram.
+    /// Whether a Reply may answer a datagram of this attempt. The MAC check prevents third parties that saw no
+    /// datagram from causing a Diffie-Hellman. Once there were so many Retries that some MACs were forgotten,
+    /// only Noise decides, because the genuine Reply may answer a forgotten datagram.
     fn accepts(&self, key: &MacKey, reply: &[u8]) -> bool {
         let forgotten = self.retries as usize > self.recent.len();
         let macs = self.recent.iter().map(|sent| &sent.mac);

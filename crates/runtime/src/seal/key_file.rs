@@ -11,7 +11,7 @@ use super::keys::{KeyError, SecretKey};
 use super::psk::PresharedKey;
 use super::trusted_file::{self, Secrecy};
 
-/// Upper limit of a key file, bytes; a wrong file is not read to its end.
+/// Size limit of a key file, bytes, so that a wrong file is not read to its end.
 const FILE_MAX: u64 = 4096;
 
 /// Why a key cannot be read from a file or written to one.
@@ -28,9 +28,9 @@ pub struct KeyFileError {
 pub enum KeyFileProblem {
     /// The file exists, and may be the only copy of a key.
     Exists,
-    /// It is not a regular file, but this.
+    /// Not a regular file; what it is instead.
     NotAFile(&'static str),
-    /// It belongs to another user.
+    /// The file belongs to another user.
     Owner {
         /// The file's owner.
         owner: u32,
@@ -44,11 +44,11 @@ pub enum KeyFileProblem {
         /// Whether the file is secret.
         secrecy: Secrecy,
     },
-    /// It does not contain a key.
+    /// The file does not contain a key.
     Key(KeyError),
-    /// It is larger than this limit, bytes.
+    /// The file is larger than this limit, bytes.
     TooLarge(u64),
-    /// It is not UTF-8.
+    /// The file is not UTF-8.
     NotText,
     /// A system error.
     Io(io::Error),
@@ -98,8 +98,8 @@ fn read<K: core::str::FromStr<Err = KeyError>>(path: &Path) -> Result<K, KeyFile
     text.parse().map_err(problem)
 }
 
-/// Writes a line to a new file with mode 0600: `prefix`, and 32 random bytes in hexadecimal digits. The file appears complete
-/// or not at all.
+/// Writes a line to a new file with mode 0600: `prefix`, and 32 random bytes in hexadecimal digits. The file appears
+/// complete or not at all.
 ///
 /// # Errors
 /// [`KeyFileError`]: the file exists or cannot be written, or there are no random numbers.
@@ -148,7 +148,7 @@ fn write_draft(text: &str, draft: &Path) -> io::Result<()> {
     file.sync_all()
 }
 
-/// A name in the same directory, and so on the same file system.
+/// A name in the same directory, and therefore on the same file system.
 fn draft_of(path: &Path) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     path.with_file_name(format!(".{name}.{}.new", std::process::id()))
@@ -197,7 +197,7 @@ impl fmt::Display for KeyFileError {
 }
 
 impl KeyFileError {
-    /// Advice on how to solve the problem.
+    /// A hint on how to solve the problem.
     pub fn help(&self) -> String {
         let path = self.path.display();
         match &self.problem {
@@ -313,7 +313,7 @@ mod tests {
         assert_eq!(zeros.parse::<PresharedKey>(), Err(KeyError::Zero));
     }
 
-    /// Each of these would block, or has no end.
+    /// Reading any of these would block or never end.
     #[cfg(target_os = "linux")]
     #[test]
     fn what_is_no_regular_file_is_refused_at_once() {

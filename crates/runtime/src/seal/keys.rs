@@ -85,7 +85,7 @@ impl PublicKey {
         if is_low_order(&bytes) { Err(KeyError::LowOrder) } else { Ok(Self(bytes)) }
     }
 
-    /// Creates a key from a completed handshake, whose Diffie-Hellman has excluded low order.
+    /// Creates a key from a completed handshake, whose Diffie-Hellman has ruled out low order.
     pub(super) const fn of_handshake(bytes: [u8; KEY_LEN]) -> Self {
         Self(bytes)
     }

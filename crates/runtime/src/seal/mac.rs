@@ -1,4 +1,4 @@
-//! The MACs of the handshake's datagrams, which are cheap to check before anything costly is done.
+//! The MACs of the handshake's datagrams. They are cheap to check before any costly operation.
 
 use ring::digest::{SHA256, digest};
 use ring::hmac::{Context, HMAC_SHA256, Key};

@@ -20,7 +20,7 @@ const PATTERN_WITH_PSK: &str = "Noise_IKpsk2_25519_ChaChaPoly_SHA256";
 /// Position of the pre-shared key in psk2: at the end of the second message.
 const PSK_POSITION: u8 = 2;
 
-/// What both ends share after the handshake.
+/// The secrets that both ends share after the handshake.
 pub(super) struct SessionSecrets {
     /// Root key of the initiator's datagrams.
     pub(super) from_initiator: Zeroizing<[u8; 32]>,
@@ -54,7 +54,7 @@ pub(super) fn responder(
     builder(with_psk).prologue(prefix)?.local_private_key(secret.bytes())?.build_responder()
 }
 
-/// Sets the pre-shared key that the responder has with this initiator.
+/// Sets the pre-shared key that the responder shares with this initiator.
 pub(super) fn set_psk(state: &mut HandshakeState, psk: &PresharedKey) -> Result<(), snow::Error> {
     state.set_psk(usize::from(PSK_POSITION), psk.bytes())
 }

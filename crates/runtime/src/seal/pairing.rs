@@ -17,7 +17,8 @@
 //! The initiator proves the code first. A responder that sent its proof first would let a peer that never answers
 //! check one guess in each exchange without the responder's knowledge.
 //!
-//! Each step consumes its state, so that no secret is used twice. This module knows no datagrams and no addresses.
+//! Each step consumes its state, so that no secret is used twice. This module does not handle datagrams or
+//! addresses.
 
 use core::fmt;
 
@@ -33,13 +34,13 @@ use super::noise;
 const PATTERN: &str = "Noise_XXpsk0_25519_ChaChaPoly_SHA256";
 /// Position of the pre-shared key in psk0: before the first message, so that this message proves the code.
 const PSK_POSITION: u8 = 0;
-/// Names of the two ends in SPAKE2, and the begin of Noise's prologue. They bind the exchange to this protocol.
+/// Names of the two ends in SPAKE2, and the start of Noise's prologue. They bind the exchange to this protocol.
 const INITIATOR: &[u8] = b"ropewalk pairing 1, initiator";
 const RESPONDER: &[u8] = b"ropewalk pairing 1, responder";
 
 /// Size of a SPAKE2 message, bytes: the side, and a point of the curve.
 pub const PAKE_LEN: usize = 33;
-/// Most bytes of an introduction.
+/// Maximum size of an introduction, bytes.
 pub const INTRODUCTION_MAX: usize = 512;
 /// Size of an authentication tag, bytes.
 const TAG_LEN: usize = 16;
@@ -58,14 +59,14 @@ pub struct StartedPairing {
 /// A responder that has sent its SPAKE2 message.
 pub struct AnsweredPairing(HandshakeState);
 
-/// An end that waits for the other's key: the initiator after it has proved the code, the responder after it has
+/// An end that waits for the peer's key: the initiator after it has proved the code, the responder after it has
 /// checked it.
 pub struct ConfirmedPairing(HandshakeState);
 
 /// An initiator that has sent everything and waits for the responder's confirmation.
 pub struct IntroducedPairing(TransportState);
 
-/// The other end, which has proved the code and its key.
+/// The peer, which has proved the code and its key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PairedPeer {
     /// Its public key.
@@ -77,7 +78,7 @@ pub struct PairedPeer {
 /// Why a message does not continue a pairing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PairingError {
-    /// It is no message of this step, or it was not made with the same code.
+    /// The message is invalid at this step, or was not created with the same code.
     WrongCode,
     /// The introduction does not fit into a message; its size in bytes.
     IntroductionTooLong(usize),
@@ -127,7 +128,7 @@ impl AnsweredPairing {
         Ok((Self(state), answer.try_into().expect("the crate's length")))
     }
 
-    /// Checks the message that proves the code. Returns the own key and introduction, sealed.
+    /// Checks the message that proves the code. Returns this end's key and introduction, sealed.
     ///
     /// # Errors
     /// [`PairingError`].
@@ -143,7 +144,7 @@ impl AnsweredPairing {
 }
 
 impl ConfirmedPairing {
-    /// The initiator's next step: reads the responder's key and introduction. Returns the own ones, sealed.
+    /// The initiator's next step: reads the responder's key and introduction. Returns this end's, sealed.
     ///
     /// # Errors
     /// [`PairingError`].
@@ -181,7 +182,7 @@ impl IntroducedPairing {
     }
 }
 
-/// The key of full strength that both ends get from the same code.
+/// The key of full strength that both ends derive from the same code.
 fn strong_key(
     pake: Spake2<Ed25519Group>,
     message: &[u8],
@@ -192,7 +193,7 @@ fn strong_key(
     Ok(bytes)
 }
 
-/// The key already depends on both messages. The prologue names them again, so that the handshake does not depend on how
+/// The key already depends on both messages. The prologue repeats them, so that the handshake does not depend on how
 /// the crate derives the key.
 fn prologue(a: &[u8], b: &[u8]) -> Vec<u8> {
     [INITIATOR, RESPONDER, a, b].concat()
@@ -298,7 +299,7 @@ mod tests {
         assert_eq!(answered.check_code(&proof, &[]).err(), Some(PairingError::WrongCode));
     }
 
-    /// A responder without the code learns nothing that it could present: its answer is refused.
+    /// A responder without the code learns nothing that it could use: its answer is refused.
     #[test]
     fn a_responder_without_the_code_is_refused() {
         let ends = Ends::new();

@@ -1,4 +1,4 @@
-//! Pre-shared keys: 32 random bytes that both ends of an association have beside their static keys.
+//! Pre-shared keys: 32 random bytes that both ends of an association have in addition to their static keys.
 
 use core::fmt;
 use core::str::FromStr;
@@ -40,7 +40,7 @@ impl FromStr for PresharedKey {
 
     fn from_str(text: &str) -> Result<Self, KeyError> {
         let bytes = decode(text)?;
-        // In Noise, 32 zero bytes stand for the absence of a pre-shared key.
+        // In Noise, 32 zero bytes mean that there is no pre-shared key.
         if *bytes == [0; KEY_LEN] { Err(KeyError::Zero) } else { Ok(Self(bytes)) }
     }
 }

@@ -51,7 +51,7 @@ impl Ratchet {
         self.secret = expanded(&prk, &[b"ropewalk 1 renewed", &renewed.offer, &renewed.answer]);
     }
 
-    /// What a thief of the memory has.
+    /// The state that a thief of the memory would have.
     #[cfg(test)]
     pub(super) fn stolen(&self) -> Self {
         Self { cipher: self.cipher, secret: self.secret.clone() }

@@ -5,7 +5,7 @@ use ropewalk_base::{Duration, Time};
 const SECOND: Duration = Duration::from_secs(1);
 /// Number of counters for sources. Sources with the same counter share its allowance.
 const BUCKETS: usize = 1024;
-/// Handshakes per second of a source that has proved its address.
+/// Handshakes per second allowed for a source that has proved its address.
 const PER_SOURCE: u8 = 20;
 
 /// Counters of the current second.

@@ -12,15 +12,15 @@ use super::wire::{HEADER_LEN, Header, epoch_bits};
 /// Why a datagram was not opened. Callers should only count these errors, because any sender can cause them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpenError {
-    /// It is not a sealed datagram.
+    /// The datagram is not sealed.
     NotSealed,
-    /// It is for another session.
+    /// The datagram belongs to another session.
     OtherSession(u32),
     /// There is no key for its epoch.
     UnknownEpoch,
-    /// It was already opened.
+    /// The datagram was already opened.
     Replayed,
-    /// It is too old to know whether it was already opened.
+    /// The datagram is too old to determine whether it was already opened.
     TooOld,
     /// The peer did not seal it, or it was modified.
     Forged,
@@ -30,7 +30,7 @@ pub enum OpenError {
 pub(super) struct Receiver {
     session: u32,
     cipher: Cipher,
-    /// Of the next epoch.
+    /// Derives the keys of the next epoch.
     ratchet: Ratchet,
     /// Number of the epoch of `current`.
     epoch: u64,
@@ -125,7 +125,7 @@ impl Receiver {
     fn window(&mut self, path: u8) -> &mut ReplayWindow {
         let path = usize::from(path);
         if path >= self.windows.len() {
-            // Exactly, because most sessions have one or two paths.
+            // Exact, because most sessions have one or two paths.
             self.windows.reserve_exact(path + 1 - self.windows.len());
             self.windows.resize_with(path + 1, || None);
         }
@@ -161,13 +161,13 @@ impl Receiver {
         self.windows.iter().flatten().count()
     }
 
-    /// What a thief of the memory has for later epochs.
+    /// The state that a thief of the memory would have for later epochs.
     #[cfg(test)]
     pub(super) fn stolen(&self) -> Ratchet {
         self.ratchet.stolen()
     }
 
-    /// Simulates that so many datagrams of this epoch were opened.
+    /// Simulates that this number of datagrams of the epoch were opened.
     #[cfg(test)]
     pub(super) fn set_opened(&mut self, datagrams: u64) {
         self.opened_in_epoch = datagrams;

@@ -1,18 +1,20 @@
-//! A new Diffie-Hellman within a session: who has taken the keys from a machine's memory cannot follow to the next epoch.
+//! A new Diffie-Hellman within a session: an attacker that has copied the keys from a machine's memory cannot derive
+//! those of the next epoch.
 //!
-//! Before the initiator turns to the next epoch, both ends exchange fresh X25519 keys, sealed with the keys of this epoch:
+//! Before the initiator switches to the next epoch, both ends exchange fresh X25519 keys, sealed with the keys of
+//! this epoch:
 //!
 //! ```text
 //! initiator                                          responder
 //!     | offer: the next epoch, a fresh key  ----------->  |
 //!     |                                                   |  mixes the result into the next epoch, in both directions
 //!     | <-----------  answer: the same epoch, a fresh key |
-//!     | mixes the result into the next epoch, and turns   |
-//!     | a datagram of the next epoch  ------------------->|  turns
+//!     | mixes the result into the next epoch, switches    |
+//!     | a datagram of the next epoch  ------------------->|  switches
 //! ```
 //!
-//! An offer is repeated until it is answered, and the initiator does not turn before. An answer is repeated for each
-//! repeated offer.
+//! An offer is repeated until it is answered, and the initiator does not switch earlier. The answer is repeated for
+//! each repeated offer.
 
 use ropewalk_base::{Duration, Time};
 use snow::types::Dh;
@@ -21,13 +23,13 @@ use zeroize::Zeroizing;
 use super::curve::key_pair;
 use super::keys::{KEY_LEN, SecretKey};
 
-/// What an offer and an answer begin with: source port 0 (RFC 9260, 3.1: "The port number 0 MUST NOT be used."), and the
-/// kind. So they are no SCTP packets.
+/// First bytes of an offer and an answer: source port 0 (RFC 9260, 3.1: "The port number 0 MUST NOT be used."), and
+/// the kind. The port distinguishes them from SCTP packets.
 const OFFER: [u8; 4] = [0, 0, 0, 3];
 const ANSWER: [u8; 4] = [0, 0, 0, 4];
-/// Bytes of an offer or an answer.
+/// Size of an offer or an answer, bytes.
 pub(super) const MESSAGE_LEN: usize = 4 + 8 + KEY_LEN;
-/// How soon an offer is repeated.
+/// Interval of repeated offers.
 const REPEAT: Duration = Duration::from_millis(250);
 
 /// An offer or an answer, as the content of a sealed datagram.
@@ -42,7 +44,7 @@ pub fn is_renewal(content: &[u8]) -> bool {
 /// A public key of one exchange.
 type Public = [u8; KEY_LEN];
 
-/// What both ends have after an exchange.
+/// The result of an exchange, known to both ends.
 pub(super) struct Renewed {
     /// The result of the Diffie-Hellman.
     pub shared: Zeroizing<[u8; KEY_LEN]>,
@@ -57,12 +59,12 @@ pub(super) enum Renewal {
     Idle,
     /// The initiator waits for an answer.
     Offered { epoch: u64, secret: Box<dyn Dh>, public: Public, next: Time },
-    /// The responder has answered, and repeats that if it is asked again.
+    /// The responder has answered, and repeats the answer for a repeated offer.
     Answered { epoch: u64, offer: Public, answer: Public },
 }
 
 impl Renewal {
-    /// Begins an exchange for the keys of this epoch, if there is none.
+    /// Starts an exchange for the keys of this epoch, unless one is in progress.
     pub fn begin(&mut self, epoch: u64, now: Time) {
         if matches!(self, Self::Idle)
             && let Some((secret, public)) = fresh_pair()
@@ -71,13 +73,13 @@ impl Renewal {
         }
     }
 
-    /// Whether an offer has to be sent.
+    /// Whether an offer is due.
     #[inline]
     pub const fn is_due(&self, now: Time) -> bool {
         matches!(self, Self::Offered { next, .. } if next.as_nanos() <= now.as_nanos())
     }
 
-    /// The offer, if it has to be sent.
+    /// The offer, if it is due.
     pub fn offer(&mut self, now: Time) -> Option<RenewalMessage> {
         match self {
             Self::Offered { epoch, public, next, .. } if *next <= now => {
@@ -88,8 +90,8 @@ impl Renewal {
         }
     }
 
-    /// Handles an offer for the epoch `next` at the responder. Returns the answer, and the result if the offer is a new one,
-    /// which `may_begin` permits.
+    /// Handles an offer for the epoch `next` at the responder. Returns the answer, and the result if the offer is new
+    /// and `may_begin` permits an exchange.
     pub fn answer(
         &mut self,
         content: &[u8],
@@ -111,7 +113,7 @@ impl Renewal {
         Some((message(ANSWER, next, &answer), Some(Renewed { shared, offer, answer })))
     }
 
-    /// Handles an answer at the initiator. Returns the result of the exchange, which has ended.
+    /// Handles an answer at the initiator, which ends the exchange. Returns its result.
     pub fn finish(&mut self, content: &[u8]) -> Option<Renewed> {
         let Self::Offered { epoch, secret, public, .. } = self else { return None };
         let (_, answer) = read(ANSWER, content).filter(|(answered, _)| answered == epoch)?;

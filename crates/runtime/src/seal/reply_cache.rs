@@ -1,8 +1,8 @@
-//! Replies to recent first datagrams, kept to be sent again.
+//! Replies to recent first datagrams, kept for retransmission.
 //!
 //! A first message leads to one session, but its datagram may arrive several times: the network duplicates it, the
 //! initiator sends it again because of a forged Retry, or a third party sends a copy that overtakes it. Each arrival
-//! is answered, so that the Reply reaches the initiator whichever copy comes first.
+//! is answered, so that the Reply reaches the initiator regardless of which copy arrives first.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -10,7 +10,7 @@ use ropewalk_base::{Duration, Time};
 
 use super::mac::Mac;
 
-/// Most Replies that are kept; the oldest is dropped first.
+/// Maximum number of Replies that are kept; the oldest is dropped first.
 const LIMIT: usize = 256;
 /// How long a Reply is kept: as long as a session waits for its first datagram.
 const LIFETIME: Duration = Duration::from_secs(10);

@@ -28,7 +28,7 @@ use super::wire::{
 /// Handshakes per second without a proved address. At 0.3 ms each, they use three percent of one core.
 const FREE_PER_SECOND: u32 = 100;
 
-/// Refused initiators that are kept until they are read. Any more are dropped.
+/// Maximum number of refused initiators that are kept until they are read. Further ones are dropped.
 const REFUSED_LIMIT: usize = 16;
 
 /// Answers first datagrams.
@@ -36,7 +36,7 @@ pub struct Responder {
     secret: SecretKey,
     mac_key: MacKey,
     allowed: Allowed,
-    /// The pre-shared key for peers that have none of their own.
+    /// The pre-shared key for peers without their own.
     psk: Option<PresharedKey>,
     offer: CipherOffer,
     tokens: Tokens,
@@ -51,10 +51,10 @@ pub struct Responder {
 /// What to do about a first datagram.
 #[derive(Debug)]
 pub enum Answer {
-    /// Nothing: it deserves no answer.
+    /// Send no answer.
     Drop,
-    /// Send this to the source of the datagram, and keep no state: a Retry, Versions, a Clock, or again the Reply to a
-    /// first message that has led to a session.
+    /// Send this to the source of the datagram, and keep no state: a Retry, Versions, a Clock, or a repeated Reply to
+    /// a first message that has led to a session.
     Reply(Vec<u8>),
     /// A session was created.
     Established(Box<Established>),
@@ -111,7 +111,8 @@ impl Responder {
         })
     }
 
-    /// Sets the pre-shared key that is required of peers with none of their own; none: such peers need no key.
+    /// Sets the pre-shared key that is required of peers without their own. `None` requires no key of such
+    /// peers.
     pub fn set_psk(&mut self, psk: Option<PresharedKey>) {
         self.psk = psk;
     }
@@ -138,7 +139,7 @@ impl Responder {
         !self.refused.is_empty()
     }
 
-    /// Initiators that were refused since the last call. If there were many, only the first ones.
+    /// Initiators that were refused since the last call, up to a limit.
     pub fn take_refused(&mut self) -> Vec<Refused> {
         self.refused.drain(..).collect()
     }
@@ -212,7 +213,7 @@ impl Responder {
         answer
     }
 
-    /// Creates a session, if the initiator may have one. One whose date is old gets a Clock.
+    /// Creates a session, if the initiator may have one. An initiator whose date is old gets a Clock.
     fn establish(
         &mut self,
         now: Time,
@@ -234,7 +235,7 @@ impl Responder {
         let cipher = self.offer.common(content.offer)?;
         match self.replay.admit(now, peer, content.sent) {
             Ok(()) => {}
-            // A first datagram that is older by less is late, or its clock will soon have passed the newest date.
+            // A first datagram that is behind by less is late, or its clock will soon pass the newest date.
             Err(Rejection::Old { behind, newest }) if behind >= CLOCK_TOLERANCE => {
                 self.note_refused(Refused { peer, from, why: Refusal::ClockBehind(behind) });
                 return self.clock(&mut state, first, newest).map(Answer::Reply);
@@ -280,7 +281,7 @@ impl Responder {
         self.sealed_answer(state, first, Kind::Reply, &choice)
     }
 
-    /// Tells the initiator the date here, and the date that its next first datagram must exceed.
+    /// Sends the initiator the local date, and the date that its next first datagram must exceed.
     fn clock(
         &self,
         state: &mut HandshakeState,
@@ -318,7 +319,7 @@ impl Responder {
     }
 }
 
-/// The protection against floods and replays that suits the list of allowed peers.
+/// The protection against floods and replays for this list of allowed peers.
 fn limits(allowed: &Allowed) -> (RateLimiter, HandshakeReplay) {
     match allowed {
         Allowed::Keys(_) | Allowed::Peers(_) => {

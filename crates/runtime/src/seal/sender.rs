@@ -7,7 +7,7 @@ use super::ratchet::{DatagramKey, Ratchet};
 use super::renewal::Renewed;
 use super::wire::{COUNTER_BITS, HEADER_LEN, Header, epoch_bits};
 
-/// Most datagrams that one key may seal: the limit for AES-GCM in RFC 9001, section 6.6.
+/// Maximum number of datagrams that one key may seal: the limit for AES-GCM in RFC 9001, section 6.6.
 pub(super) const KEY_LIMIT: u64 = 1 << 23;
 
 /// Why a datagram could not be sealed.
@@ -57,7 +57,7 @@ impl Sender {
         self.ratchet.renew(renewed);
     }
 
-    /// Appends a sealed datagram with the content that `write` appends, which has this form. Returns its byte range.
+    /// Appends a sealed datagram with this form and the content that `write` appends. Returns its byte range.
     #[inline]
     pub(super) fn seal(
         &mut self,
@@ -102,19 +102,19 @@ impl Sender {
         &mut self.counters[path]
     }
 
-    /// What a thief of the memory has for later epochs.
+    /// The state that a thief of the memory would have for later epochs.
     #[cfg(test)]
     pub(super) fn stolen(&self) -> Ratchet {
         self.ratchet.stolen()
     }
 
-    /// Simulates that the key has sealed so many datagrams.
+    /// Simulates that the key has sealed this number of datagrams.
     #[cfg(test)]
     pub(super) fn set_sealed(&mut self, datagrams: u64) {
         self.sealed_in_epoch = datagrams;
     }
 
-    /// Simulates that so many datagrams were sealed on a path.
+    /// Simulates that this number of datagrams were sealed on a path.
     #[cfg(test)]
     pub(super) fn set_counter(&mut self, path: u8, counter: u64) {
         *self.counter(path) = counter;

@@ -20,10 +20,11 @@ pub struct Limits {
     /// Number of datagrams of one direction and epoch after which the initiator renews the keys. The maximum is 2^23
     /// (RFC 9001, section 6.6); the default is half of it, so that the peer has time to answer.
     pub rekey_packets: u64,
-    /// Time after which the initiator renews the keys. An attacker who takes the keys from a machine's memory cannot read
-    /// anything older than this plus `keep_old`, and nothing after the next renewal, as long as both ends send.
+    /// Time after which the initiator renews the keys. An attacker that copies the keys from a machine's memory
+    /// cannot read anything older than this plus `keep_old`, and nothing after the next renewal, as long as both ends
+    /// send.
     pub rekey_after: Duration,
-    /// Shortest time between two renewals that the responder takes part in: each costs it about 0.1 ms.
+    /// Minimum interval between two renewals in which the responder participates: each costs it about 0.1 ms.
     pub rekey_pause: Duration,
     /// How long datagrams of the previous epoch are still opened. Must exceed the delay of the slowest path.
     pub keep_old: Duration,
@@ -43,7 +44,7 @@ impl Default for Limits {
 /// An opened datagram.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Opened {
-    /// The path on which the peer sent it, according to the peer.
+    /// The path on which the peer claims to have sent it.
     pub path: u8,
     /// The form of its content: see [`Session::seal_form`].
     pub form: u8,
@@ -69,7 +70,7 @@ pub struct SessionCounters {
 }
 
 /// The role of this end. Only the initiator decides when keys change, so the two ends are never more than one epoch
-/// apart, whatever is lost.
+/// apart, regardless of losses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     Initiator,
@@ -84,7 +85,7 @@ pub(super) struct SessionEnds {
     pub(super) peer: PublicKey,
 }
 
-/// Keys, counters and replay windows of one association. It knows no addresses.
+/// Keys, counters and replay windows of one association. It does not depend on addresses.
 pub struct Session {
     ends: SessionEnds,
     cipher: Cipher,
@@ -143,7 +144,7 @@ impl Session {
     }
 
     /// Appends a sealed datagram to `out`: its header, the content that `write` appends, and the tag. Returns its
-    /// byte range in `out`. Several datagrams may be sealed into one buffer, one after the other.
+    /// byte range in `out`. One buffer may hold several consecutive datagrams.
     ///
     /// # Errors
     /// [`SealError`]; in that case nothing is appended.
@@ -160,8 +161,8 @@ impl Session {
         self.seal_form(path, 0, out, write)
     }
 
-    /// As [`Self::seal`], for content of the form `form`, at most 31, which the peer gets with the content. Observers
-    /// see it, and cannot change it.
+    /// Like [`Self::seal`], for content of the form `form`, at most 31, which the peer receives with the content.
+    /// Observers can see the form, but cannot change it.
     ///
     /// # Errors
     /// [`SealError`]. In that case nothing is appended.
@@ -205,15 +206,15 @@ impl Session {
         self.renewal.is_due(now)
     }
 
-    /// What the initiator has to send to the peer, so that both ends renew their keys. It is repeated until it is answered,
-    /// and datagrams of the peer show that it is there to answer.
+    /// The datagram that the initiator must send to renew the keys of both ends. It is repeated until it is answered,
+    /// as long as datagrams of the peer show that the peer is present.
     pub fn offer(&mut self, now: Time) -> Option<RenewalMessage> {
         self.renewal.offer(now)
     }
 
-    /// Handles an opened content for which [`is_renewal`](super::is_renewal) holds. Returns what the peer gets in return.
+    /// Handles an opened content for which [`is_renewal`](super::is_renewal) holds. Returns the answer for the peer.
     pub fn handle_renewal(&mut self, now: Time, content: &[u8]) -> Option<RenewalMessage> {
-        // Both ends are in one epoch, unless this one has just turned to the next.
+        // Both ends are in the same epoch, unless this one has just switched to the next.
         if self.sender.epoch() != self.receiver.epoch() {
             return None;
         }
@@ -242,7 +243,7 @@ impl Session {
         self.receiver.renew(renewed);
     }
 
-    /// Erases old keys when it is time.
+    /// Erases old keys when they expire.
     pub fn handle_timeout(&mut self, now: Time) {
         if self.forget_at.is_some_and(|at| at <= now) {
             self.receiver.forget_previous();
@@ -300,7 +301,7 @@ impl Session {
         }
     }
 
-    /// The peer uses the next epoch's keys, so this end does too.
+    /// Switches to the next epoch, whose keys the peer already uses.
     fn follow_peer_epoch(&mut self, now: Time) {
         if self.sender.epoch() < self.receiver.epoch() {
             self.sender.turn();
@@ -310,7 +311,7 @@ impl Session {
         self.forget_at = Some(now.saturating_add(self.limits.keep_old));
     }
 
-    /// Begins a renewal when it is time, and the peer has followed to this epoch.
+    /// Starts a renewal if it is due and the peer has followed to this epoch.
     #[inline]
     fn renew_if_due(&mut self, now: Time) {
         if self.ends.role == Role::Responder || self.sender.epoch() != self.receiver.epoch() {

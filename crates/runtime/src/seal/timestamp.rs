@@ -24,14 +24,14 @@ impl Timestamp {
         Self(since.as_nanos() as u64)
     }
 
-    /// The date for a first message: the system's, but later than those of all first messages of this process, also if the
-    /// clock was set back meanwhile.
+    /// The date for a first message: the system's date, but later than those of all previous first messages of this
+    /// process, even if the clock was set back meanwhile.
     pub fn of_first_message() -> Self {
         static LAST: AtomicU64 = AtomicU64::new(0);
         Self::now().after(&LAST)
     }
 
-    /// This date, or a later one than the `last` that was returned.
+    /// This date, or one later than `last`, the last date returned.
     fn after(self, last: &AtomicU64) -> Self {
         let later = |last: u64| self.0.max(last.saturating_add(1));
         let update =
@@ -49,13 +49,13 @@ impl Timestamp {
         self.0
     }
 
-    /// The time between this date and another one, whichever is later.
+    /// The absolute difference between this date and another.
     pub(super) const fn apart_from(self, other: Self) -> Duration {
         Duration::from_nanos(self.0.abs_diff(other.0))
     }
 }
 
-/// By how much `a` is later than `b`, seconds; negative if it is earlier.
+/// How much later `a` is than `b`, seconds; negative if it is earlier.
 pub fn difference(a: Timestamp, b: Timestamp) -> f64 {
     let apart = a.apart_from(b).as_secs_f64();
     if a < b { -apart } else { apart }

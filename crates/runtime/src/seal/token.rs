@@ -1,7 +1,7 @@
-//! Tokens, with which an initiator proves that it receives datagrams at its address.
+//! Tokens, by which an initiator proves that it receives datagrams at its address.
 //!
-//! The responder stores only one key. A token contains its own time, and its MAC binds it to address, port and
-//! session.
+//! The responder stores only one key. A token contains the time of issue, and its MAC binds it to address,
+//! port and session.
 
 use core::net::{IpAddr, SocketAddr};
 

@@ -1,4 +1,4 @@
-//! Files that decide about access: keys, pre-shared keys, access lists.
+//! Files that control access: keys, pre-shared keys, access lists.
 //!
 //! Opening never blocks, and only regular files are read. The file must belong to this user or to root, who could do
 //! everything that the file permits anyway.
@@ -11,12 +11,12 @@ use zeroize::Zeroizing;
 
 use super::key_file::{KeyFileError, KeyFileProblem};
 
-/// Who may read a file, besides its owner.
+/// Who may read a file in addition to its owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Secrecy {
-    /// Nobody: it contains a secret.
+    /// No other user: it contains a secret.
     Secret,
-    /// Everybody, but only the owner may write it: it defines who is trusted.
+    /// All users, but only the owner may write it: it defines who is trusted.
     Public,
 }
 
@@ -51,7 +51,7 @@ pub(super) fn read(
     // Before opening, because opening a device may have an effect.
     check_kind(&fs::metadata(path)?)?;
     let file = without_waiting(OpenOptions::new().read(true)).open(path)?;
-    // Of the opened file, because the name may have been replaced in between.
+    // From the opened file, because the name may have been replaced in between.
     let metadata = file.metadata()?;
     check_kind(&metadata)?;
     check_owner(&metadata)?;

@@ -37,7 +37,7 @@ pub(super) const PREFIX_LEN: usize = 6;
 pub(super) const MAC_LEN: usize = 16;
 /// A token: the time of issue, and its MAC.
 pub(super) const TOKEN_LEN: usize = 8 + MAC_LEN;
-/// What the first Noise message carries before the caller's payload: timestamp, ciphers, length.
+/// Content of the first Noise message before the caller's payload: timestamp, ciphers, length.
 pub(super) const OFFER_LEN: usize = 8 + 1 + 2;
 /// The second Noise message's content: the responder's session, and the cipher.
 pub(super) const CHOICE_LEN: usize = 4 + 1;
@@ -61,7 +61,7 @@ pub(super) const VERSIONS_LEN: usize = PREFIX_LEN + 1 + MAC_LEN;
 
 // An answer to an unproved address may be at most three times as large as the first datagram.
 const _: () = assert!(REPLY_LEN <= 3 * FIRST_MIN);
-// A Clock is no larger than what it answers, and its content never has the length of a Reply's.
+// A Clock is no larger than the datagram it answers, and its content never has the length of a Reply's.
 const _: () = assert!(CLOCK_LEN <= FIRST_MIN && CLOCK_CONTENT_LEN != CHOICE_LEN);
 const _: () = assert!(RETRY_LEN <= 3 * FIRST_MIN && VERSIONS_LEN <= 3 * FIRST_MIN);
 const _: () = assert!(FIRST_LEAST <= FIRST_MIN && FIRST_MIN < FIRST_MAX);
@@ -111,7 +111,7 @@ impl Kind {
     }
 }
 
-/// The receiver's session number in a datagram; `None` for a first datagram, which belongs to no session yet, and for
+/// The receiver's session number in a datagram. `None` for a first datagram, which belongs to no session yet, and for
 /// unknown formats. The number is not authenticated.
 #[inline]
 pub fn session_id(datagram: &[u8]) -> Option<u32> {

@@ -1,4 +1,4 @@
-//! Notices when a file is changed, replaced or removed (inotify(7)).
+//! Detects when a file is changed, replaced or removed (inotify(7)).
 
 use std::ffi::OsStr;
 use std::io;
@@ -12,11 +12,11 @@ use rustix::io::Errno;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-/// Symbolic links that are followed, as by Linux (path_resolution(7)).
+/// Maximum number of symbolic links that are followed, as in Linux (path_resolution(7)).
 const LINKS_LIMIT: usize = 40;
-/// Most events that are read at once.
+/// Maximum number of events read at a time.
 const READS: usize = 1024;
-/// Bytes of events that are read by one call: several events, each with a name of at most 255 bytes.
+/// Bytes of events read by one call: several events, each with a name of at most 255 bytes.
 const BUFFER: usize = 4096;
 
 /// Waits for changes of a file, which need not exist.
@@ -30,10 +30,11 @@ pub struct FileMonitor {
 }
 
 impl FileMonitor {
-    /// Tells of all changes of `file` from now on.
+    /// Starts to monitor changes of `file`.
     ///
     /// # Errors
-    /// As the system says: it limits the number of such monitors of a user. Also if the directory does not exist.
+    /// The error of the system, which limits the number of such monitors per user, or if the directory does not
+    /// exist.
     ///
     /// # Panics
     /// Outside a tokio runtime.
@@ -49,9 +50,9 @@ impl FileMonitor {
     /// Waits until the file may have changed since the last call.
     ///
     /// # Errors
-    /// Changes cannot be noticed any more.
+    /// Changes can no longer be detected.
     pub async fn changed(&self) -> io::Result<()> {
-        // Another file may have taken the place of the one that was watched.
+        // Another file may have replaced the one that was watched.
         self.watch()?;
         loop {
             let mut ready = self.inotify.readable().await?;
@@ -79,16 +80,16 @@ impl FileMonitor {
                 watched?;
             }
         }
-        // Its target if it is a symbolic link. It need not exist.
+        // If the file is a symbolic link, this watches its target, which need not exist.
         let _ = inotify::add_watch(&self.inotify, &self.file, WatchFlags::CLOSE_WRITE);
         Ok(())
     }
 
-    /// The path of the file, and those that symbolic links lead to, one after the other.
+    /// The path of the file, followed by the successive targets of symbolic links.
     fn places(&self) -> impl Iterator<Item = PathBuf> {
         let target = |link: &PathBuf| {
             let target = std::fs::read_link(link).ok()?;
-            // A relative target begins at the directory of the link.
+            // A relative target starts at the directory of the link.
             Some(link.parent().map_or_else(|| target.clone(), |base| base.join(&target)))
         };
         std::iter::successors(Some(self.file.clone()), target).take(LINKS_LIMIT)
@@ -106,7 +107,7 @@ impl FileMonitor {
         let mut has_changed = false;
         for _ in 0..READS {
             match reader.next() {
-                // Events without a name are those of the file itself, or tell that events were lost.
+                // Events without a name concern the file itself, or report that events were lost.
                 Ok(event) => has_changed |= is_named(&event),
                 Err(Errno::WOULDBLOCK) => return Ok((has_changed, true)),
                 Err(Errno::INTR) => {}

@@ -1,6 +1,6 @@
-//! Packet filter and address translation by nftables, one table for each purpose.
+//! Packet filter and address translation by nftables, with one table per purpose.
 //!
-//! A table belongs to one tunnel, so that removing it undoes everything, and no other rules are touched.
+//! A table belongs to one tunnel: removing the table undoes everything, and no other rules are changed.
 
 use std::io;
 use std::net::IpAddr;
@@ -22,7 +22,7 @@ use netlink_sys::protocols::NETLINK_NETFILTER;
 
 use super::netlink::{Request, connect, dump, send, send_by};
 
-/// `NFNL_SUBSYS_NFTABLES` of linux/netfilter/nfnetlink.h: the subsystem that a batch is for.
+/// `NFNL_SUBSYS_NFTABLES` of linux/netfilter/nfnetlink.h: the subsystem of a batch.
 const NFTABLES: u16 = 10;
 /// Length of an interface's name in a comparison, bytes (IFNAMSIZ).
 const NAME_LENGTH: usize = 16;
@@ -46,7 +46,7 @@ const ESTABLISHED: u32 = 1 << 1 | 1 << 2;
 const NETWORK_HEADER: u32 = 1;
 const TRANSPORT_HEADER: u32 = 2;
 
-/// A table of the family `inet`, which sees IPv4 and IPv6.
+/// A table of the family `inet`, which covers IPv4 and IPv6.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Table {
     /// Its name.
@@ -55,7 +55,7 @@ pub struct Table {
     pub chains: Vec<Chain>,
 }
 
-/// A chain and the place where packets pass it.
+/// A chain and its hook.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chain {
     /// The place.
@@ -69,9 +69,9 @@ pub struct Chain {
 /// Where packets pass a chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hook {
-    /// Packets that come in, before connections are tracked.
+    /// Incoming packets, before connection tracking.
     RawInput,
-    /// Packets that this machine sends, before connections are tracked.
+    /// Packets that this machine sends, before connection tracking.
     RawOutput,
     /// Filter of packets to this machine.
     Input,
@@ -79,7 +79,7 @@ pub enum Hook {
     Output,
     /// Filter of packets that this machine forwards.
     Forward,
-    /// Address translation of packets that leave.
+    /// Address translation of outgoing packets.
     SourceNat,
 }
 
@@ -88,69 +88,70 @@ pub enum Hook {
 pub struct Rule {
     /// The conditions.
     pub matches: Vec<Match>,
-    /// What happens.
+    /// The action.
     pub action: Action,
 }
 
 /// A condition of a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Match {
-    /// The packet came in by this interface.
+    /// The packet arrived on this interface.
     From(String),
-    /// The packet leaves by this interface.
+    /// The packet leaves on this interface.
     By(String),
-    /// The packet leaves by another interface than this one.
+    /// The packet leaves on another interface.
     NotBy(String),
-    /// The name of the interface by which the packet leaves does not begin like this.
+    /// The packet leaves on an interface whose name does not start with this prefix.
     NotByPrefix(String),
-    /// The packet came in by another interface than this one.
+    /// The packet arrived on another interface.
     NotFrom(String),
-    /// The name of the interface by which the packet came in does not begin like this.
+    /// The packet arrived on an interface whose name does not start with this prefix.
     NotFromPrefix(String),
-    /// It is IPv6.
+    /// The packet is IPv6.
     Ipv6,
-    /// The socket that sends it has this mark.
+    /// The sending socket has this mark.
     Mark(u32),
-    /// It belongs to a connection that both ends have sent packets of, or is an error message about one.
+    /// The packet belongs to a connection with packets in both directions, or is an error message about one.
     Established,
-    /// Its source is in this network.
+    /// The packet's source is in this network.
     Source(IpNet),
-    /// Its destination is in this network.
+    /// The packet's destination is in this network.
     Destination(IpNet),
-    /// It is UDP from this port.
+    /// The packet is UDP from this port.
     UdpSource(u16),
-    /// It is UDP to this port.
+    /// The packet is UDP to this port.
     UdpDestination(u16),
-    /// It is TCP to this port.
+    /// The packet is TCP to this port.
     TcpDestination(u16),
-    /// It is neighbour discovery of IPv6.
+    /// The packet is IPv6 neighbour discovery.
     NeighbourDiscovery,
 }
 
-/// What happens to a packet.
+/// The action of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// It passes.
+    /// Accepts the packet.
     Accept,
-    /// It is dropped.
+    /// Drops the packet.
     Drop,
-    /// It is dropped, and its sender learns that this is prohibited.
+    /// Drops the packet and notifies its sender that it is prohibited.
     Reject,
-    /// Its source address becomes that of the interface that it leaves by.
+    /// Replaces the source address with that of the outgoing interface.
     Masquerade,
-    /// Its connection is not tracked, so that no address of it is translated.
+    /// Does not track the connection, so that its addresses are not translated.
     NoTrack,
 }
 
 /// Installs a table. One of the same name is replaced. Either all of it is installed, or nothing.
 ///
 /// # Errors
-/// As the system says.
+/// The error of the system.
 pub fn install(table: &Table) -> io::Result<()> {
     send(NETLINK_NETFILTER, batch_of(requests_for(table, None)))
 }
 
-/// Owner of a table, which no other program can change or remove as long as this value exists. The table stays after that.
+/// Owner of a table. While this value exists, no other program can change or remove the table. The table remains
+/// afterwards.
 #[derive(Debug)]
 pub struct Owner {
     socket: Socket,
@@ -160,7 +161,7 @@ impl Owner {
     /// An owner of no table yet.
     ///
     /// # Errors
-    /// As the system says.
+    /// The error of the system.
     pub fn new() -> io::Result<Self> {
         Ok(Self { socket: connect(NETLINK_NETFILTER)? })
     }
@@ -168,11 +169,11 @@ impl Owner {
     /// Installs a table as [`install`] does, and owns it; on Linux before 6.9 without ownership.
     ///
     /// # Errors
-    /// As the system says.
+    /// The error of the system.
     pub fn install(&mut self, table: &Table) -> io::Result<()> {
         let flags = Some(TableFlags::Owner | TableFlags::Persisent);
-        // The first request makes a table, or takes over one that has lost its owner. It fails for one that this value owns, and
-        // for one that never had an owner: then there is a table to delete.
+        // The first request creates a table, or takes over one that has lost its owner. It fails for a table that
+        // this value owns, and for one that never had an owner: in that case there is a table to delete.
         for skipped in [0, 1] {
             let requests = requests_for(table, flags).into_iter().skip(skipped).collect();
             if send_by(&self.socket, batch_of(requests)).is_ok() {
@@ -184,7 +185,7 @@ impl Owner {
     }
 }
 
-/// The requests that install a table. The first one only lets the second one succeed.
+/// The requests that install a table. The first one only ensures that the second one succeeds.
 fn requests_for(table: &Table, flags: Option<TableFlags>) -> Vec<Request<NetfilterMessage>> {
     let new = || {
         let mut message = named(&table.name);
@@ -209,10 +210,10 @@ fn requests_for(table: &Table, flags: Option<TableFlags>) -> Vec<Request<Netfilt
     all
 }
 
-/// Whether a table is there with all rules that [`install`] has written. What each rule says is not compared.
+/// Whether a table exists with all rules that [`install`] has written. The contents of the rules are not compared.
 ///
 /// # Errors
-/// As the system says.
+/// The error of the system.
 pub fn is_installed(table: &Table) -> io::Result<bool> {
     let of_table = RuleMessage { attributes: vec![RuleAttribute::Table(table.name.clone())] };
     let header = NetfilterHeader::new(NetfilterProtoFamily::Inet, 0, 0);
@@ -244,7 +245,7 @@ pub fn is_installed(table: &Table) -> io::Result<bool> {
 /// Removes a table. Does nothing if there is none.
 ///
 /// # Errors
-/// As the system says.
+/// The error of the system.
 pub fn remove(name: &str) -> io::Result<()> {
     let delete = request(NfTablesMessage::DeleteTable(named(name)), 0);
     match send(NETLINK_NETFILTER, batch_of(vec![delete])) {
@@ -339,7 +340,7 @@ impl Match {
             Self::From(name) => meta(all, MetaKey::Iifname, Operator::Equal, padded(name)),
             Self::By(name) => meta(all, MetaKey::Oifname, Operator::Equal, padded(name)),
             Self::NotBy(name) => meta(all, MetaKey::Oifname, Operator::NotEqual, padded(name)),
-            // A comparison covers as many bytes as the value has.
+            // A comparison covers the length of the value.
             Self::NotByPrefix(prefix) => {
                 meta(all, MetaKey::Oifname, Operator::NotEqual, prefix.as_bytes().to_vec());
             }
@@ -370,7 +371,8 @@ impl Match {
     }
 }
 
-/// Compares an address with a network. `offsets`: place of the address in the header of IPv4 and of IPv6.
+/// Compares an address with a network. `offsets` are the positions of the address in the headers of IPv4
+/// and IPv6.
 fn address(all: &mut Vec<Expressions>, network: &IpNet, offsets: [u32; 2]) {
     let (family, offset, octets, mask) = match (network.network(), network.netmask()) {
         (IpAddr::V4(ip), IpAddr::V4(mask)) => {
@@ -459,7 +461,7 @@ fn other(name: &str, attributes: Vec<DefaultNla>) -> Expressions {
     Expressions::Other { expression_type: name.to_owned(), attributes }
 }
 
-/// An interface's name as the kernel compares it.
+/// An interface name in the form that the kernel compares.
 fn padded(name: &str) -> Vec<u8> {
     let mut bytes = name.as_bytes().to_vec();
     bytes.truncate(NAME_LENGTH - 1);

@@ -1,7 +1,7 @@
-//! What a tunnel needs of Linux: a TUN device, addresses and routes, packet filter rules, and notifications of changes.
+//! The parts of Linux that a tunnel uses: TUN devices, addresses, routes, packet filter rules, change notifications.
 //!
-//! Everything is changed by netlink messages, and applies to the network namespace of the calling thread. Nothing is
-//! remembered here: the caller records what it changes, and undoes it.
+//! All changes are made with netlink messages and apply to the network namespace of the calling thread. This module
+//! keeps no record of them: the caller records its changes and undoes them.
 
 mod file_monitor;
 pub mod firewall;

@@ -1,4 +1,4 @@
-//! Requests to the kernel by netlink, each on a socket of its own.
+//! Requests to the kernel by netlink, each on its own socket.
 
 use std::io;
 
@@ -11,7 +11,7 @@ use netlink_sys::{Socket, SocketAddr};
 /// Messages are padded to a multiple of this size, bytes (netlink(7)).
 const ALIGNMENT: usize = 4;
 
-/// A message to the kernel, with its flags besides `NLM_F_REQUEST`.
+/// A message to the kernel, with its flags in addition to `NLM_F_REQUEST`.
 pub struct Request<M> {
     /// The message.
     pub message: M,
@@ -62,7 +62,7 @@ where
 /// Sends one request, and waits for its acknowledgement.
 ///
 /// # Errors
-/// As the kernel says.
+/// The error of the kernel.
 pub fn change<M>(protocol: isize, message: M, flags: u16) -> io::Result<()>
 where
     M: NetlinkSerializable + NetlinkDeserializable,
@@ -73,7 +73,7 @@ where
 /// Lists all objects of the kind of `message`.
 ///
 /// # Errors
-/// As the kernel says.
+/// The error of the kernel.
 pub fn dump<M>(protocol: isize, message: M) -> io::Result<Vec<M>>
 where
     M: NetlinkSerializable + NetlinkDeserializable,
@@ -97,7 +97,7 @@ where
 /// A socket for requests.
 ///
 /// # Errors
-/// As the system says.
+/// The error of the system.
 pub fn connect(protocol: isize) -> io::Result<Socket> {
     let mut socket = Socket::new(protocol)?;
     socket.bind_auto()?;

@@ -1,5 +1,5 @@
-//! Notices changes of the interfaces, addresses, routes, forwarding and packet filter of this machine, which the kernel tells
-//! of by netlink messages (rtnetlink(7)).
+//! Detects changes of the interfaces, addresses, routes, forwarding and packet filter of this machine, which the
+//! kernel reports by netlink messages (rtnetlink(7)).
 
 use std::future::poll_fn;
 use std::io;
@@ -18,7 +18,7 @@ const IPV4_ADDRESS: u32 = 1 << 4;
 const IPV4_ROUTE: u32 = 1 << 6;
 const IPV6_ADDRESS: u32 = 1 << 8;
 const IPV6_ROUTE: u32 = 1 << 10;
-/// Values below `/proc/sys/net/ipv4/conf` and `/proc/sys/net/ipv6/conf`, among them those of forwarding.
+/// Values below `/proc/sys/net/ipv4/conf` and `/proc/sys/net/ipv6/conf`, including forwarding.
 const IPV4_VALUES: u32 = 1 << 23;
 const IPV6_VALUES: u32 = 1 << 24;
 
@@ -28,16 +28,16 @@ const IPV6_RULE: u32 = 1 << 18;
 /// Changes of nftables (`nfnetlink.h`).
 const NFTABLES: u32 = 1 << 6;
 
-/// Most messages that are read at once.
+/// Maximum number of messages read at a time.
 const READS: usize = 1024;
 
-/// What a [`NetworkMonitor`] tells of.
+/// The changes that a [`NetworkMonitor`] reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Changes {
     /// Interfaces and their addresses.
     Interfaces,
-    /// Interfaces and whether they forward, addresses and routes. The kernel does not tell of IPv4 routes that end with their
-    /// interface or address.
+    /// Interfaces and their forwarding, addresses and routes. The kernel does not report IPv4 routes that end with
+    /// their interface or address.
     Network,
     /// The rules of policy routing.
     Rules,
@@ -65,17 +65,17 @@ impl Changes {
     }
 }
 
-/// Waits for changes in the network namespace of the thread that has opened it. One task waits at a time.
+/// Waits for changes in the network namespace of the thread that opened it. At most one task may wait.
 #[derive(Debug)]
 pub struct NetworkMonitor {
     socket: AsyncFd<OwnedFd>,
 }
 
 impl NetworkMonitor {
-    /// Tells of all changes from now on.
+    /// Starts to report all changes.
     ///
     /// # Errors
-    /// As the system says. It may forbid such sockets.
+    /// The error of the system, which may forbid such sockets.
     ///
     /// # Panics
     /// Outside a tokio runtime.
@@ -96,7 +96,8 @@ impl NetworkMonitor {
         poll_fn(|context| self.poll_changed(context)).await
     }
 
-    /// Whether something may have changed since the last call. The task is woken when that is so.
+    /// Whether something may have changed since the last call. Registers the task to be woken by
+    /// the next change.
     ///
     /// # Errors
     /// The socket is unusable.
@@ -119,7 +120,7 @@ impl NetworkMonitor {
 
     /// Reads one message. Returns whether there was one.
     fn read(&self) -> io::Result<bool> {
-        // Only that there is a message matters. The rest of a longer one is dropped.
+        // Only the presence of a message matters. The rest of a longer one is dropped.
         let mut buffer = [0; 16];
         match recv(self.socket.as_raw_fd(), &mut buffer, MsgFlags::empty()) {
             Ok(_) => Ok(true),

@@ -27,24 +27,24 @@ pub const MAIN: u32 = RouteHeader::RT_TABLE_MAIN as u32;
 pub struct Route {
     /// Destination network.
     pub to: IpNet,
-    /// The next hops, which share the packets; none: the destination is unreachable.
+    /// The next hops, which share the packets. If empty, the destination is unreachable.
     pub hops: Vec<Hop>,
-    /// The route with the lowest metric is used; none: that of the system.
+    /// The metric; the route with the lowest one is used. `None` selects that of the system.
     pub metric: Option<u32>,
-    /// The source address of packets whose sender has chosen none; none: the system chooses.
+    /// The source address of packets whose sender has not chosen one. `None` leaves the choice to the system.
     pub source: Option<IpAddr>,
 }
 
 /// A next hop of a route.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Hop {
-    /// Router on the link; none: the destination is on the link.
+    /// Router on the link. `None` if the destination is on the link.
     pub gateway: Option<IpAddr>,
     /// Index of the interface.
     pub interface: u32,
     /// Whether the router is on the link although no network of the interface contains it.
     pub on_link: bool,
-    /// Its part of the packets is this number and 1, of the sum over all next hops.
+    /// Its share of the packets is this number plus 1, relative to the sum over all next hops.
     pub weight: u8,
 }
 
@@ -64,14 +64,14 @@ pub struct Interface {
     pub name: String,
     /// Whether it is a TUN device, which carries the IP packets of a program.
     pub is_tun: bool,
-    /// Whether it was started.
+    /// Whether it is administratively up.
     pub is_up: bool,
 }
 
 /// The interfaces of this machine.
 ///
 /// # Errors
-/// As the system says.
+/// The error of the system.
 pub fn interfaces() -> io::Result<Vec<Interface>> {
     let request = RouteNetlinkMessage::GetLink(LinkMessage::default());
     let links = dump(NETLINK_ROUTE, request)?.into_iter().filter_map(|message| match message {
@@ -95,7 +95,7 @@ fn interface(link: LinkMessage) -> Option<Interface> {
             _ => {}
         }
     }
-    // TAP devices have the same kind. They carry Ethernet.
+    // TAP devices have the same kind, but carry Ethernet.
     let is_tun = kind == Some(InfoKind::Tun) && link.header.link_layer_type == LinkLayerType::None;
     let is_up = link.header.flags.contains(LinkFlags::Up);
     Some(Interface { index: link.header.index, name: name?, is_tun, is_up })
@@ -113,7 +113,7 @@ pub fn interface_index(name: &str) -> io::Result<u32> {
 /// Sets the MTU of an interface, bytes, and starts it.
 ///
 /// # Errors
-/// As the system says.
+/// The error of the system.
 pub fn start_interface(index: u32, mtu: u32) -> io::Result<()> {
     let mut link = LinkMessage::default();
     link.header.index = index;
@@ -126,7 +126,7 @@ pub fn start_interface(index: u32, mtu: u32) -> io::Result<()> {
 /// The addresses of an interface, with the prefixes of their networks.
 ///
 /// # Errors
-/// As the system says.
+/// The error of the system.
 pub fn addresses(index: u32) -> io::Result<Vec<IpNet>> {
     let request = RouteNetlinkMessage::GetAddress(AddressMessage::default());
     let found = dump(NETLINK_ROUTE, request)?.into_iter().filter_map(|message| match message {
@@ -146,16 +146,17 @@ pub fn addresses(index: u32) -> io::Result<Vec<IpNet>> {
     Ok(found.collect())
 }
 
-/// Gives an interface an address in a network.
+/// Adds an address with its network prefix to an interface.
 ///
 /// # Errors
-/// As the system says; not if the interface has the address.
+/// The error of the system. An address that the interface already has is not an error.
 pub fn add_address(index: u32, address: IpNet) -> io::Result<()> {
     let mut message = AddressMessage::default();
     message.header.family = family(address.addr());
     message.header.prefix_len = address.prefix_len();
     message.header.index = index;
-    // The other end of a tunnel assigns each address once: duplicate address detection only delays.
+    // The other end of a tunnel assigns each address once, so duplicate address detection would
+    // only cause a delay.
     message.header.flags = AddressHeaderFlags::Nodad;
     message.attributes.push(AddressAttribute::Local(address.addr()));
     message.attributes.push(AddressAttribute::Address(address.addr()));
@@ -166,7 +167,7 @@ pub fn add_address(index: u32, address: IpNet) -> io::Result<()> {
 /// Removes an address from an interface.
 ///
 /// # Errors
-/// As the system says.
+/// The error of the system.
 pub fn remove_address(index: u32, address: IpNet) -> io::Result<()> {
     let mut message = AddressMessage::default();
     message.header.family = family(address.addr());
@@ -176,10 +177,10 @@ pub fn remove_address(index: u32, address: IpNet) -> io::Result<()> {
     change(NETLINK_ROUTE, RouteNetlinkMessage::DelAddress(message), 0)
 }
 
-/// Adds a route. Returns whether it was added: false if there is one with the same destination and metric.
+/// Adds a route. Returns false if a route with the same destination and metric exists.
 ///
 /// # Errors
-/// As the system says.
+/// The error of the system.
 pub fn add_route(route: &Route) -> io::Result<bool> {
     add_route_in(MAIN, route)
 }
@@ -187,7 +188,7 @@ pub fn add_route(route: &Route) -> io::Result<bool> {
 /// Adds a route to this table, as [`add_route`] does to the main table.
 ///
 /// # Errors
-/// As the system says.
+/// The error of the system.
 pub fn add_route_in(table: u32, route: &Route) -> io::Result<bool> {
     let request = RouteNetlinkMessage::NewRoute(message_of(table, route));
     match change(NETLINK_ROUTE, request, NLM_F_CREATE | NLM_F_EXCL) {
@@ -200,7 +201,7 @@ pub fn add_route_in(table: u32, route: &Route) -> io::Result<bool> {
 /// Removes a route.
 ///
 /// # Errors
-/// As the system says.
+/// The error of the system.
 pub fn remove_route(route: &Route) -> io::Result<()> {
     remove_route_in(MAIN, route)
 }
@@ -208,23 +209,23 @@ pub fn remove_route(route: &Route) -> io::Result<()> {
 /// Removes a route of this table.
 ///
 /// # Errors
-/// As the system says.
+/// The error of the system.
 pub fn remove_route_in(table: u32, route: &Route) -> io::Result<()> {
     change(NETLINK_ROUTE, RouteNetlinkMessage::DelRoute(message_of(table, route)), 0)
 }
 
-/// The unicast routes of the main table, of one family of addresses. Next hops by interfaces that are down are left out.
+/// The unicast routes of one address family in the main table. Next hops on interfaces that are down are omitted.
 ///
 /// # Errors
-/// As the system says.
+/// The error of the system.
 pub fn main_routes(ipv6: bool) -> io::Result<Vec<Route>> {
     routes_in(MAIN, ipv6)
 }
 
-/// The interfaces by which a default route of IPv4 or IPv6 leads.
+/// The interfaces of the IPv4 and IPv6 default routes.
 ///
 /// # Errors
-/// As the system says.
+/// The error of the system.
 pub fn default_interfaces() -> io::Result<Vec<Interface>> {
     let mut all = main_routes(false)?;
     all.extend(main_routes(true)?);
@@ -233,10 +234,10 @@ pub fn default_interfaces() -> io::Result<Vec<Interface>> {
     Ok(interfaces()?.into_iter().filter(|one| indexes.contains(&one.index)).collect())
 }
 
-/// The routes of another table, as [`main_routes`] lists those of the main table. Unreachable networks are among them.
+/// The routes of another table, like [`main_routes`], but including unreachable networks.
 ///
 /// # Errors
-/// As the system says.
+/// The error of the system.
 pub fn routes_in(table: u32, ipv6: bool) -> io::Result<Vec<Route>> {
     let mut message = RouteMessage::default();
     message.header.address_family = if ipv6 { AddressFamily::Inet6 } else { AddressFamily::Inet };
@@ -323,7 +324,7 @@ fn message_of(table: u32, route: &Route) -> RouteMessage {
     let header = &mut message.header;
     header.address_family = family(route.to.addr());
     header.destination_prefix_length = route.to.prefix_len();
-    // A number that does not fit here is in the attribute alone.
+    // A number that does not fit in the header is in the attribute only.
     header.table = u8::try_from(table).unwrap_or(RouteHeader::RT_TABLE_UNSPEC);
     header.protocol = RouteProtocol::Static;
     header.kind = if route.hops.is_empty() { RouteType::Unreachable } else { RouteType::Unicast };

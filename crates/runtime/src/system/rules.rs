@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::netlink::{change, dump};
 
-/// A rule. Packets that match all that is given use the table.
+/// A rule. Packets that match all of its conditions use the table.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct RoutingRule {
     /// Whether it is for IPv6.
@@ -23,9 +23,9 @@ pub struct RoutingRule {
     pub table: u32,
     /// The packet's destination is in this network.
     pub to: Option<IpNet>,
-    /// The packet came in by this interface.
+    /// The packet was received on this interface.
     pub from_interface: Option<String>,
-    /// The packet's protocol, as IANA numbers it.
+    /// The packet's IANA protocol number.
     pub protocol: Option<u8>,
     /// Its source port.
     pub source_port: Option<u16>,
@@ -35,10 +35,10 @@ pub struct RoutingRule {
     pub mark: Option<u32>,
 }
 
-/// Adds a rule. Returns whether it was added: false if there is the same one.
+/// Adds a rule. Returns false if the same rule already exists.
 ///
 /// # Errors
-/// As the system says.
+/// The error of the system.
 pub fn add(rule: &RoutingRule) -> io::Result<bool> {
     let request = RouteNetlinkMessage::NewRule(message_of(rule));
     match change(NETLINK_ROUTE, request, NLM_F_CREATE | NLM_F_EXCL) {
@@ -51,15 +51,15 @@ pub fn add(rule: &RoutingRule) -> io::Result<bool> {
 /// Removes a rule.
 ///
 /// # Errors
-/// As the system says.
+/// The error of the system.
 pub fn remove(rule: &RoutingRule) -> io::Result<()> {
     change(NETLINK_ROUTE, RouteNetlinkMessage::DelRule(message_of(rule)), 0)
 }
 
-/// The rules of both families of addresses. What a [`RoutingRule`] cannot say is left out.
+/// The rules of both address families. Conditions that a [`RoutingRule`] cannot express are omitted.
 ///
 /// # Errors
-/// As the system says.
+/// The error of the system.
 pub fn list() -> io::Result<Vec<RoutingRule>> {
     let mut all = Vec::new();
     for family in [AddressFamily::Inet, AddressFamily::Inet6] {

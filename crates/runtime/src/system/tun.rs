@@ -11,7 +11,7 @@ use tun_rs::{
 
 use super::routes;
 
-/// Most packets that one read returns.
+/// Maximum number of packets that one read returns.
 const PACKETS_PER_READ: usize = IDEAL_BATCH_SIZE;
 /// Packets that wait in the kernel. A short queue: the tunnel has a better one in front of its paths.
 const KERNEL_QUEUE: u32 = 256;
@@ -19,9 +19,9 @@ const KERNEL_QUEUE: u32 = 256;
 const LARGEST_READ: usize = VIRTIO_NET_HDR_LEN + 65_535;
 /// Largest packet after segmentation, bytes: more than the MTU of any tunnel.
 const LARGEST_SEGMENT: usize = 9216;
-/// Largest packet that packets are joined to, with the room that joining asks for, bytes.
+/// Maximum size of a joined packet, with the spare capacity that joining requires, bytes.
 const JOINED_CAPACITY: usize = 65_535 + 2 * VIRTIO_NET_HDR_LEN;
-/// Most buffers whose memory is kept for the next write.
+/// Maximum number of buffers whose memory is kept for the next write.
 const KEPT_BUFFERS: usize = 64;
 
 /// Why there is no TUN device.
@@ -180,7 +180,7 @@ impl TunReader {
     }
 }
 
-/// A packet, and those that are joined to it. Memory is allocated as they are: nearly all buffers have one packet only.
+/// A packet and those joined to it. Memory is allocated as packets are joined: nearly all buffers hold a single packet.
 #[derive(Default)]
 struct JoinedPacket(Vec<u8>);
 
@@ -214,7 +214,7 @@ impl ExpandBuffer for JoinedPacket {
 pub struct TunWriter {
     device: TunDevice,
     table: GROTable,
-    /// Those of the last write; their memory is used again.
+    /// The packets of the last write; their memory is reused.
     packets: Vec<JoinedPacket>,
 }
 

@@ -1,4 +1,4 @@
-//! Two ends of an association in the clear, and what stands between them.
+//! Two ends of an unsealed association, and a middlebox between them.
 
 #[allow(dead_code, reason = "not every test needs it")]
 pub mod moving;
@@ -14,7 +14,7 @@ use ropewalk_runtime::endpoint::{Association, Endpoint, Options, Target};
 use tokio::net::UdpSocket;
 use tokio::time::timeout;
 
-/// Long enough for anything that happens at all on one machine.
+/// Timeout that no step should reach.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
 pub fn loopback() -> SocketAddr {
@@ -31,7 +31,7 @@ pub fn read(bytes: &[u8]) -> (Ports, Packet) {
     (ports.expect("our own packets"), packet)
 }
 
-/// The size of the next datagram from this sender. Others may still send to a port that the system has given out again.
+/// The size of the next datagram from this sender. Others may still send to a port that the system has reassigned.
 pub async fn receive_from(socket: &UdpSocket, sender: SocketAddr, buffer: &mut [u8]) -> usize {
     loop {
         let (size, from) = socket.recv_from(buffer).await.expect("a datagram");
@@ -41,7 +41,7 @@ pub async fn receive_from(socket: &UdpSocket, sender: SocketAddr, buffer: &mut [
     }
 }
 
-/// What stands between a client and a server as a translator of addresses does. It sees every packet.
+/// A middlebox between a client and a server that acts like a NAT. It sees every packet.
 pub struct Translator {
     pub inside: UdpSocket,
     pub outside: UdpSocket,
@@ -51,7 +51,7 @@ pub struct Translator {
     pub to_server: (Ports, Packet),
     /// HEARTBEATs of the server since the port was changed.
     pub asked: usize,
-    /// What the server said of its receive buffer, bytes.
+    /// The receive windows that the server advertised, bytes.
     pub windows: Vec<u32>,
 }
 
@@ -62,7 +62,7 @@ impl Translator {
         Self { inside, outside, client: None, server, to_server, asked: 0, windows: Vec::new() }
     }
 
-    /// Carries datagrams both ways while `action` goes on.
+    /// Forwards datagrams both ways while `action` runs.
     pub async fn through<T>(&mut self, action: impl Future<Output = T>) -> T {
         let both = async {
             tokio::select! {
@@ -100,7 +100,7 @@ impl Translator {
     }
 }
 
-/// Two ends of an association with a translator between them; the endpoints must be kept.
+/// Two ends of an association with a translator between them. The endpoints must be kept alive.
 pub struct Pair {
     pub between: Translator,
     pub near: Association,

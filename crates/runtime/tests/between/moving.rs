@@ -1,5 +1,6 @@
-//! A network between a sealed client and its server, in which the client's packets come from several
-//! addresses: its own, that of a translator that has changed, or of somebody who sends copies.
+//! A network between a sealed client and its server. The server sees the client's packets from
+//! several addresses: the client's own, that of a NAT after a rebinding, or that of an attacker that
+//! sends copies.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use super::{PATIENCE, loopback, receive_from, socket};
 
 /// Headers of IPv4 and UDP, bytes.
 const BELOW: u64 = 28;
-/// By how much a copy comes earlier than the packet.
+/// How much earlier a copy arrives than the packet.
 const EARLIER: Duration = Duration::from_millis(5);
 
 /// Where the client's packets come from, as the server sees it.
@@ -26,13 +27,13 @@ pub enum Way {
     CopyFirst,
     /// The same, but the attacker also relays to the client what it receives.
     CopyFirstAndRelay,
-    /// The next one from the other address, the rest from the client's.
+    /// The next packet from the other address, the rest from the client's.
     OneElsewhere,
-    /// By turns.
+    /// Alternately.
     ByTurns,
-    /// From the other address, though the client still gets what is sent to its own.
+    /// From the other address, while the client still receives packets at its own.
     Elsewhere,
-    /// The translator has changed: the old address is dead, and the other one leads to the client.
+    /// The NAT binding has changed: the old address is dead, and the other one leads to the client.
     Rebound,
 }
 
@@ -51,8 +52,8 @@ pub struct Moving {
 }
 
 impl Moving {
-    /// Carries datagrams both ways while `action` goes on. Fails as soon as the other address, which never
-    /// answers anything, has got more than three times what came from it.
+    /// Forwards datagrams both ways while `action` runs. Fails as soon as the other address, which never
+    /// answers, has received more than three times the bytes that it sent.
     pub async fn through<T>(&mut self, action: impl Future<Output = T>) -> T {
         let way = self.way;
         let both = async {
@@ -64,7 +65,7 @@ impl Moving {
         timeout(PATIENCE, both).await.unwrap_or_else(|_| panic!("{way:?}: it stands still"))
     }
 
-    /// What the server sees as the client's new address.
+    /// The client's new address as the server sees it.
     pub fn other(&self) -> SocketAddr {
         self.other.local_addr().expect("its address")
     }
@@ -133,7 +134,7 @@ impl Moving {
     }
 }
 
-/// A sealed client and its server with that network between them; the endpoints must be kept.
+/// A sealed client and its server with that network between them. The endpoints must be kept alive.
 pub struct SealedPair {
     pub between: Moving,
     pub near: Association,

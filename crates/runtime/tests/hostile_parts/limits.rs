@@ -1,5 +1,5 @@
-//! The limits of an endpoint on real sockets: who is over one is not taken, the others are, and it is counted
-//! and told.
+//! The limits of an endpoint on real sockets: associations beyond a limit are refused, others are accepted,
+//! and each refusal is counted and reported.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,7 +16,7 @@ use tokio::time::timeout;
 
 use crate::between::{PATIENCE, loopback};
 
-/// Longer than any handshake on one machine takes, and shorter than an initiator tries.
+/// Longer than any handshake on one machine takes, and shorter than an initiator's timeout.
 const NO_ANSWER: Duration = Duration::from_millis(900);
 
 fn secret() -> SecretKey {
@@ -65,7 +65,7 @@ async fn a_key_that_has_all_its_associations_gets_no_more_and_others_do() {
     let counted = server.counters().limits.of(Limit::AssociationsPerKey);
     assert!(counted > 0 && counted == server.counters().limits.total());
     assert!(reports.load(Ordering::Relaxed) > 0);
-    // One ends, and there is room again.
+    // When one association ends, there is room again.
     let closed = async {
         let far = server.accept().await;
         let both = tokio::join!(first.shutdown(), far.ended());
@@ -188,25 +188,25 @@ async fn an_idle_association_whose_peer_is_gone_ends_in_time() {
     assert_eq!(server.counters().limits.of(Limit::VanishedTimeout), 1);
 }
 
-/// Who wants no HEARTBEATs cannot tell a peer that is gone from one that says nothing.
+/// Without HEARTBEATs, an absent peer cannot be distinguished from a silent one.
 #[tokio::test]
 async fn an_idle_association_without_heartbeats_stays() {
     let (_server, far, _gone) = left_alone().await;
     assert!(far.set_heartbeats(0, false, None));
     assert_eq!(timeout(Duration::from_secs(3), far.ended()).await.ok(), None);
-    // With them it ends, but not for the silence that nobody broke.
+    // With HEARTBEATs the association ends, but the earlier silence does not count.
     assert!(far.set_heartbeats(0, true, None));
     assert_eq!(timeout(Duration::from_millis(300), far.ended()).await.ok(), None);
     let ended = timeout(PATIENCE, far.ended()).await.expect("it ends");
     assert_eq!(ended, Some(CloseReason::Unreachable));
 }
 
-/// A server whose limit for silence is 600 ms, and an association that it has accepted whose peer is gone.
+/// A server with a silence limit of 600 ms, and an accepted association whose peer is gone.
 async fn left_alone() -> (Endpoint, Association, (Endpoint, Association)) {
     let (server, target) = server(|options| {
         options.limits.vanished_timeout = Span::from_millis(600);
     });
-    // Its task goes with its runtime, without a word to the server.
+    // Its task ends with its runtime, without notifying the server.
     let vanishing = std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.expect("a runtime");
@@ -222,7 +222,7 @@ async fn left_alone() -> (Endpoint, Association, (Endpoint, Association)) {
     (server, far, vanishing.join().expect("a client"))
 }
 
-/// What nobody reads fills buffers. The key that fills most loses associations; others keep theirs.
+/// Unread data fills buffers. The key that holds the most loses associations; others keep theirs.
 #[tokio::test]
 async fn a_key_that_fills_the_memory_of_an_endpoint_loses_associations_and_others_do_not() {
     const LIMIT: u64 = 3 << 20;
@@ -237,7 +237,7 @@ async fn a_key_that_fills_the_memory_of_an_endpoint_loses_associations_and_other
     for _ in 0..6 {
         let filling = reach(&greedy, &target).await;
         let fill = async {
-            // As much as the window takes, until the association ends.
+            // Up to the window, until the association ends.
             while filling.send(0, 0, Bytes::from(vec![2; 64 << 10])).await.is_ok() {}
         };
         let _ = timeout(NO_ANSWER, fill).await;

@@ -1,4 +1,4 @@
-//! What one datagram can make a thousand associations hold.
+//! Memory that a thousand associations hold after one datagram each.
 
 use std::net::SocketAddr;
 
@@ -15,10 +15,10 @@ use crate::between::{PATIENCE, loopback, read, receive_from, socket};
 use crate::written;
 
 const ASSOCIATIONS: usize = 1000;
-/// All of them together may grow the process by this, bytes.
+/// Maximum growth of the process for all of them together, bytes.
 const GROWTH_LIMIT: u64 = 100_000_000;
 
-/// Memory of this process, bytes; none where the system does not tell.
+/// Memory of this process, bytes. `None` if the system does not report it.
 fn resident() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/self/statm").ok()?;
     Some(text.split(' ').nth(1)?.parse::<u64>().ok()? * 4096)
@@ -40,8 +40,8 @@ async fn ask(from: &UdpSocket, server: SocketAddr, ports: Ports, packet: &Packet
     timeout(PATIENCE, answer).await.expect("an answer")
 }
 
-/// A fragment as far ahead of what was acknowledged as the sequence space allows, on a stream and with a sequence
-/// number as far away.
+/// A fragment as far ahead of the acknowledged data as the sequence space allows, on a stream and with a sequence
+/// number equally far ahead.
 fn far_ahead(first: Serial32) -> Chunk {
     Chunk::Data(Data {
         tsn: Serial32(first.0.wrapping_add(65_534)),
@@ -55,7 +55,7 @@ fn far_ahead(first: Serial32) -> Chunk {
     })
 }
 
-/// Opens an association by hand and sends that one datagram.
+/// Opens an association manually and sends that one datagram.
 async fn hit(server: &Endpoint, far: &mut Vec<Association>) {
     let (socket, address) = (socket().await, server.locals()[0]);
     // One host has one association for each pair of SCTP ports.

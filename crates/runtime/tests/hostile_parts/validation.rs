@@ -1,5 +1,5 @@
-//! Packets of a sealed association that come from other addresses than the peer's: it goes on, and who has
-//! not answered gets no more than three times what came from there.
+//! Packets of a sealed association that arrive from other addresses than the peer's: the association
+//! continues, and an address that has not answered receives at most three times the bytes that it sent.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ async fn receive(at: &Association, bytes: usize) {
     }
 }
 
-/// A word there, and one back.
+/// Sends a short message in each direction.
 async fn words(pair: &mut SealedPair) {
     let (near, far) = (&pair.near, &pair.far);
     let both = async {
@@ -42,11 +42,11 @@ async fn an_address_that_has_not_answered_gets_no_more_than_three_times_what_it_
     for way in [Way::OneElsewhere, Way::ByTurns, Way::Elsewhere] {
         let mut pair = sealed_pair().await;
         words(&mut pair).await;
-        // While nothing else happens.
+        // While the association is idle.
         pair.between.way = way;
         words(&mut pair).await;
         pair.between.through(tokio::time::sleep(Duration::from_millis(700))).await;
-        // While the server sends as fast as it can, and is told that all has arrived.
+        // While the server sends as fast as it can, and receives acknowledgements for everything.
         pair.between.way = way;
         let (near, far) = (&pair.near, &pair.far);
         let both = async { tokio::join!(send(far, DOWNLOAD), receive(near, DOWNLOAD)) };
@@ -70,7 +70,7 @@ async fn copies_that_come_earlier_from_beside_the_way_stop_nothing() {
         let down = async { tokio::join!(send(far, 1 << 20), receive(near, 1 << 20)) };
         let up = async { tokio::join!(send(near, 1 << 20), receive(far, 1 << 20)) };
         pair.between.through(async { tokio::join!(down, up) }).await;
-        // He may pass on the challenge: the client answers by its own way as well.
+        // The attacker may relay the challenge: the client also answers on its own path.
         assert_eq!(pair.far.stats().expect("it is up").paths[0].remote, home, "{way:?}");
     }
 }

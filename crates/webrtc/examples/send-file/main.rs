@@ -1,10 +1,10 @@
-//! Sends a file into a browser on this machine, and takes files back:
+//! Sends a file to a browser on this machine, and receives files from it:
 //!
 //! ```text
 //! cargo run -p ropewalk-webrtc --example send-file -- FILE [--inbox DIR] [--once]
 //! ```
 //!
-//! Open the printed URL in a browser. The page gets the file over a WebRTC data channel.
+//! Open the printed URL in a browser. The page receives the file over a WebRTC data channel.
 
 #![expect(clippy::disallowed_methods, reason = "it shows rates")]
 
@@ -52,7 +52,7 @@ fn main() -> ExitCode {
         eprintln!("usage: send-file FILE [--inbox DIR] [--once]");
         return ExitCode::from(2);
     };
-    // The file and the folder are looked at before anybody opens the page.
+    // Check the file and the folder before a browser opens the page.
     if let Err(error) = Transfer::new(&options.file, options.inbox.as_deref()) {
         eprintln!("send-file: {error}");
         return ExitCode::from(2);
@@ -66,13 +66,13 @@ fn main() -> ExitCode {
     }
 }
 
-/// A browser, and what was shown of it.
+/// A browser, and which of its results were printed.
 struct Browser {
     transfer: Transfer,
     began: Instant,
-    /// Whether it was shown that the browser has the file.
+    /// Whether the completed transfer was printed.
     is_done: bool,
-    /// Number of its files that were shown.
+    /// Number of received files that were printed.
     received: usize,
 }
 
@@ -108,7 +108,7 @@ fn run(options: &Options) -> io::Result<()> {
     }
 }
 
-/// Lets all connections act.
+/// Runs all connections once.
 fn drive(server: &mut Server, browsers: &mut Browsers) -> io::Result<()> {
     let now = server.now();
     for peer in server.peers() {
@@ -133,7 +133,7 @@ impl Browser {
         Self { transfer, began: Instant::now(), is_done: false, received: 0 }
     }
 
-    /// Shows what is new. Returns whether the browser has got the right bytes, when it says so.
+    /// Prints new results. Returns whether the browser received the right bytes, once it has confirmed them.
     fn show(&mut self, number: u64) -> Option<bool> {
         let report = &self.transfer.report;
         for (path, bytes, _) in &report.received[self.received..] {
@@ -147,7 +147,7 @@ impl Browser {
         let seconds = self.began.elapsed().as_secs_f64();
         if let Some((bytes, sha256)) = &report.confirmed {
             self.is_done = true;
-            // Browsers hash no file that does not fit into their memory.
+            // Browsers do not hash a file that does not fit into their memory.
             let sound = *bytes == size && (sha256.is_empty() || *sha256 == report.sha256);
             let what = if sound { "has the file" } else { "has got something else" };
             println!("\rbrowser {number}: {what} ({bytes} bytes in {seconds:.1} s)");

@@ -1,4 +1,4 @@
-//! What the HTTP server serves: the page, and answers to the offers of its browsers.
+//! Contents of the HTTP server: the page, and answers to the offers of its browsers.
 
 use std::net::SocketAddr;
 
@@ -7,7 +7,7 @@ use crate::transport::{Server, random};
 
 const PAGE: &str = include_str!("page.html");
 
-/// The page, at a path that nobody can guess: other users of the machine cannot get the file.
+/// The page, at an unguessable path: other users of the machine cannot get the file.
 pub struct Site {
     home: String,
 }
@@ -17,7 +17,7 @@ impl Site {
         Self { home: format!("/{:016x}", u64::from_le_bytes(random())) }
     }
 
-    /// Where the page is, if the HTTP server listens at `address`.
+    /// The URL of the page, if the HTTP server listens at `address`.
     pub fn url(&self, address: SocketAddr) -> String {
         format!("http://{address}{}", self.home)
     }

@@ -1,7 +1,8 @@
-//! Files on data channels: one file to the peer, and files of the peer.
+//! Files on data channels: one file to the peer, and files from the peer.
 //!
-//! A channel with the protocol `file` carries one file: a JSON text with its name and size, its bytes, and a JSON text with
-//! its SHA-256. The peer answers on its channel `control` with a JSON text of the bytes and the SHA-256 that it has got.
+//! A channel with the protocol `file` carries one file: a JSON text with its name and size, its bytes, and a JSON
+//! text with its SHA-256. The peer answers on its channel `control` with a JSON text of the number of bytes and the
+//! SHA-256 that it has received.
 
 use std::collections::BTreeMap;
 use std::fmt::{Display, Write as _};
@@ -15,9 +16,9 @@ use serde_json::{Value, json};
 
 /// Protocol of channels that carry a file.
 const PROTOCOL: &str = "file";
-/// Bytes of a message.
+/// Size of a message, bytes.
 const PIECE: usize = 64 << 10;
-/// Bytes that wait in the send buffer before the file is read on.
+/// Number of bytes in the send buffer above which reading the file pauses.
 const HIGH: u64 = 2 << 20;
 
 fn hex(context: Context) -> String {
@@ -47,14 +48,14 @@ struct Incoming {
     hash: Context,
 }
 
-/// What has happened so far.
+/// The progress so far.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Report {
-    /// Bytes handed to the network, of the file to the peer.
+    /// Bytes of the file to the peer that were passed to the network.
     pub sent: u64,
     /// SHA-256 of the file to the peer, once it was read.
     pub sha256: String,
-    /// Bytes and SHA-256 that the peer says it has received.
+    /// Number of bytes and SHA-256 that the peer has confirmed.
     pub confirmed: Option<(u64, String)>,
     /// Files that the peer has sent, each with its size and SHA-256.
     pub received: Vec<(PathBuf, u64, String)>,
@@ -66,7 +67,7 @@ pub struct Report {
 pub struct Transfer {
     path: PathBuf,
     size: u64,
-    /// Folder for files of the peer; none: they are refused.
+    /// Folder for files from the peer. `None` refuses them.
     inbox: Option<PathBuf>,
     outgoing: Option<Outgoing>,
     incoming: BTreeMap<ChannelId, Incoming>,
@@ -77,7 +78,7 @@ impl Transfer {
     /// Prepares to send the file at `path`.
     ///
     /// # Errors
-    /// It is no file that can be read, or `inbox` is no folder.
+    /// `path` is not a readable file, or `inbox` is not a folder.
     pub fn new(path: &Path, inbox: Option<&Path>) -> io::Result<Self> {
         let named =
             |path: &Path, why: &dyn Display| io::Error::other(format!("{}: {why}", path.display()));
@@ -105,7 +106,7 @@ impl Transfer {
         self.size
     }
 
-    /// Handles the events of the connection, and sends on.
+    /// Handles the events of the connection, and continues sending.
     pub fn run(&mut self, connection: &mut Connection, now: Time) -> io::Result<()> {
         while let Some(event) = connection.poll_event(now) {
             self.on_event(connection, now, event)?;
@@ -153,7 +154,7 @@ impl Transfer {
         Ok(())
     }
 
-    /// Sends as much of the file as there is room for.
+    /// Sends the file until the send buffer is full.
     fn send(&mut self, connection: &mut Connection, now: Time) -> io::Result<()> {
         let Some(outgoing) = &mut self.outgoing else { return Ok(()) };
         while connection.buffered_amount(outgoing.channel) < HIGH {
@@ -208,7 +209,7 @@ impl Transfer {
         Ok(())
     }
 
-    /// A new file in the inbox, by the peer's name for it without any folder.
+    /// Creates a file in the inbox, with the name that the peer gave, without any folder.
     fn create(&self, head: &Value) -> io::Result<Incoming> {
         let name = head["name"].as_str().unwrap_or_default();
         let name = name.rsplit(['/', '\\']).next().unwrap_or_default();
@@ -234,7 +235,7 @@ impl Transfer {
 }
 
 impl Outgoing {
-    /// The next message of the file; none after the last one.
+    /// The next message of the file. `None` after the last one.
     fn next(&mut self) -> io::Result<Option<Message>> {
         if let Some(message) = self.pending.take() {
             return Ok(Some(message));

@@ -1,4 +1,4 @@
-//! A small HTTP server for signalling: it hands each request to the main loop, and waits for the response.
+//! A small HTTP server for signalling: it passes each request to the main loop, and waits for the response.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -7,12 +7,12 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread;
 use std::time::Duration;
 
-/// Longest head and longest body of a request, bytes.
+/// Maximum size of the head and of the body of a request, bytes.
 const HEAD: usize = 16 << 10;
 const BODY: usize = 64 << 10;
 /// Longest wait for a request, and for the response of the main loop.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Most connections at a time.
+/// Maximum number of connections at a time.
 const CONNECTIONS: usize = 32;
 
 /// A request for the main loop.
@@ -31,7 +31,7 @@ pub struct Response {
 }
 
 impl Request {
-    /// Responds. A client that is gone does not matter.
+    /// Responds. A disconnected client is ignored.
     pub fn respond(self, response: Response) {
         let _ = self.response.send(response);
     }
@@ -97,13 +97,13 @@ fn read(stream: &mut TcpStream, address: SocketAddr) -> io::Result<(String, Stri
                     head.headers.iter().find(|header| header.name.eq_ignore_ascii_case(name));
                 found.and_then(|header| std::str::from_utf8(header.value).ok())
             };
-            // A page of another site, whose name was made to lead here, would send the name of its site.
+            // A page of another site whose name resolves to this address would send the name of that site.
             if value("host") != Some(&address.to_string()) {
                 return Err(io::Error::other("the host is not the one of the printed URL"));
             }
             let size =
                 value("content-length").map_or(Ok(0), str::parse).map_err(io::Error::other)?;
-            // A page of another site cannot send this type without the consent of this one.
+            // A page of another site cannot send this type without this server's consent.
             let own = size == 0 || value("content-type") == Some("application/sdp");
             if size > BODY || !own {
                 return Err(io::Error::other("the body is too long, or no session description"));

@@ -1,4 +1,4 @@
-//! What a data connection stands on, for the examples and the tests: ICE-lite and DTLS on one UDP socket.
+//! The layers below a data connection, for the examples and the tests: ICE-lite and DTLS on one UDP socket.
 //!
 //! ```text
 //!   UDP datagram --> STUN        answered, and its source is the peer's address
@@ -8,7 +8,8 @@
 //!                  Connection    of this crate
 //! ```
 //!
-//! It serves the machine that it runs on. A server on the Internet needs limits on peers and on their handshakes.
+//! It serves only the machine that it runs on. A server on the Internet needs limits on peers and on their
+//! handshakes.
 
 #![expect(clippy::disallowed_methods, reason = "real sockets need a clock")]
 
@@ -31,11 +32,11 @@ use ropewalk_webrtc::{Config, Time};
 pub use self::peer::Peer;
 use self::sdp::{Answer, Offer};
 
-/// Longest datagram.
+/// Maximum size of a datagram.
 const DATAGRAM: usize = 2048;
 /// Datagrams that are read before packets are sent.
 const BATCH: usize = 64;
-/// Longest wait for a datagram, so that new offers are looked at.
+/// Maximum wait for a datagram, so that new offers are handled.
 const LONGEST_WAIT: Duration = Duration::from_millis(20);
 
 /// One UDP socket, and the peers that have made an offer.
@@ -48,7 +49,7 @@ pub struct Server {
     peers: Vec<Peer>,
     /// Number of offers so far.
     offers: u64,
-    /// Settings of the connections, except for the role and for what offers say.
+    /// Settings of the connections, except for the role and the values from offers.
     pub config: Config,
     /// Whether this end is the DTLS client where the offer leaves the choice.
     pub is_active: bool,
@@ -65,7 +66,7 @@ fn hash(certificate: &[u8]) -> [u8; 32] {
     digest(&SHA256, certificate).as_ref().try_into().expect("SHA-256 has 32 bytes")
 }
 
-/// A certificate that nobody signed: peers know it by its hash.
+/// A self-signed certificate: peers identify it by its hash.
 fn new_certificate() -> Result<DtlsCertificate, rcgen::Error> {
     let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)?;
     let mut parameters = CertificateParams::new(Vec::new())?;
@@ -103,10 +104,10 @@ impl Server {
         Time::from_nanos(self.started.elapsed().as_nanos() as u64)
     }
 
-    /// Takes a peer's offer, and returns the answer and the peer's number.
+    /// Accepts a peer's offer, and returns the answer and the peer's number.
     ///
     /// # Errors
-    /// If the offer lacks something.
+    /// If the offer is incomplete.
     pub fn accept(&mut self, offer: &str) -> Result<(String, u64), String> {
         let offer = Offer::read(offer)?;
         self.offers += 1;
@@ -131,7 +132,7 @@ impl Server {
         &mut self.peers
     }
 
-    /// Waits for datagrams, at most until the next deadline and 20 ms, and hands them to the peers.
+    /// Waits for datagrams, at most until the next deadline and 20 ms, and passes them to the peers.
     ///
     /// # Errors
     /// If the socket fails.
@@ -175,7 +176,7 @@ impl Server {
         }
     }
 
-    /// Sends what the connections of all peers have to send.
+    /// Sends the pending packets of all peers.
     pub fn flush(&mut self) {
         let now = self.now();
         for peer in &mut self.peers {

@@ -1,4 +1,4 @@
-//! One peer: its address, as ICE has found it, its DTLS, and its data connection.
+//! One peer: its address, as found by ICE, its DTLS, and its data connection.
 
 use std::fmt::Write;
 use std::net::SocketAddr;
@@ -12,15 +12,15 @@ use super::sdp::Offer;
 use super::stun::Request;
 use super::{Server, hash, random};
 
-/// RFC 7675, 5.1: a peer is gone that has sent nothing for so long. Its checks show that it is there, and so does its data: not
-/// all stacks check a path that carries data.
+/// RFC 7675, 5.1: a peer that has sent nothing for this time is gone. Both its checks and its data count: not all
+/// stacks check a path that carries data.
 const CONSENT: Duration = Duration::from_secs(30);
-/// Longest record: that of a datagram.
+/// Maximum size of a record: that of a datagram.
 const RECORD: usize = 2048;
 
 /// A peer that has made an offer.
 pub struct Peer {
-    /// Its number: offers are counted.
+    /// Its number, the count of offers.
     pub number: u64,
     pub(super) ufrag: String,
     pub(super) password: String,
@@ -72,17 +72,17 @@ impl Peer {
         }
     }
 
-    /// The data connection, once the DTLS handshake is over.
+    /// The data connection, once the DTLS handshake is complete.
     pub fn connection(&mut self) -> Option<&mut Connection> {
         self.connection.as_mut().filter(|_| self.ended.is_none())
     }
 
-    /// The address that the peer has checked last.
+    /// The address of the peer's last check.
     pub fn address(&self) -> Option<SocketAddr> {
         self.address
     }
 
-    /// Why the peer is gone; none: it is there.
+    /// Why the peer is gone. `None` if it is not.
     pub fn ended(&self) -> Option<&str> {
         self.ended.as_deref()
     }
@@ -110,7 +110,7 @@ impl Peer {
             return None;
         }
         self.last_seen = Instant::now();
-        // RFC 8445, 7.3.1.5: the pair that the peer nominates is used. Until then, the first pair serves.
+        // RFC 8445, 7.3.1.5: the pair that the peer nominates is used. Until then, the first pair is used.
         if request.nominates || self.address.is_none() {
             self.address = Some(from);
         }
@@ -132,7 +132,7 @@ impl Peer {
         }
     }
 
-    /// Handles a datagram of DTLS; records to send go to `send`.
+    /// Handles a datagram of DTLS; `send` receives the records to send.
     pub(super) fn on_dtls(&mut self, datagram: &[u8], now: Time, send: impl FnMut(&[u8])) {
         self.last_seen = Instant::now();
         let handled = self
@@ -145,7 +145,7 @@ impl Peer {
         self.follow_dtls(now, send);
     }
 
-    /// Handles what DTLS has put out; records to send go to `send`.
+    /// Handles the output of DTLS; `send` receives the records to send.
     fn follow_dtls(&mut self, now: Time, mut send: impl FnMut(&[u8])) {
         loop {
             match self.dtls.poll_output(&mut self.record[..]) {
@@ -154,7 +154,7 @@ impl Peer {
                     self.dtls_deadline = Some(at);
                     return;
                 }
-                // The certificate is known by its hash, which the offer has brought.
+                // The certificate is identified by its hash in the offer.
                 Output::PeerCert(certificate) if hash(certificate) != self.fingerprint => {
                     return self.end("the certificate is not the one that was offered");
                 }
@@ -173,7 +173,7 @@ impl Peer {
         }
     }
 
-    /// Sends what is to be sent.
+    /// Sends pending packets.
     pub(super) fn flush(&mut self, now: Time, mut send: impl FnMut(&[u8])) {
         self.follow_dtls(now, &mut send);
         let mut packet = std::mem::take(&mut self.packet);

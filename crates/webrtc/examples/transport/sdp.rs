@@ -6,16 +6,16 @@ use std::net::SocketAddr;
 /// Length of messages without `a=max-message-size` (RFC 8841, 6).
 const DEFAULT_MAX_MESSAGE_SIZE: usize = 64 << 10;
 
-/// What an offer says.
+/// Contents of an offer.
 pub struct Offer {
     /// SHA-256 of the peer's certificate.
     pub fingerprint: [u8; 32],
     /// Identifier of the media section.
     pub mid: String,
-    /// Whether the peer asks this end to begin the DTLS handshake (`a=setup:passive`).
+    /// Whether the peer asks this end to start the DTLS handshake (`a=setup:passive`).
     pub is_passive: bool,
     pub sctp_port: u16,
-    /// Longest message that the peer takes, bytes.
+    /// Maximum size of a message that the peer accepts, bytes.
     pub max_message_size: usize,
 }
 
@@ -59,16 +59,16 @@ fn parse_fingerprint(text: &str) -> Option<[u8; 32]> {
     bytes?.try_into().ok()
 }
 
-/// What an answer says.
+/// Contents of an answer.
 pub struct Answer<'a> {
     pub mid: &'a str,
     pub ufrag: &'a str,
     pub password: &'a str,
     pub fingerprint: [u8; 32],
-    /// Whether this end begins the DTLS handshake.
+    /// Whether this end starts the DTLS handshake.
     pub is_active: bool,
     pub address: SocketAddr,
-    /// Longest message that this end takes, bytes.
+    /// Maximum size of a message that this end accepts, bytes.
     pub max_message_size: usize,
 }
 

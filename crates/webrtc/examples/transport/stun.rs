@@ -1,4 +1,4 @@
-//! What an ICE-lite end needs of STUN (RFC 8445, 2.5; RFC 8489): it answers Binding requests.
+//! The part of STUN that an ICE-lite end needs (RFC 8445, 2.5; RFC 8489): it answers Binding requests.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -16,12 +16,12 @@ const FINGERPRINT: u16 = 0x8028;
 /// XORed into the CRC-32 of FINGERPRINT (RFC 8489, 14.7).
 const FINGERPRINT_XOR: u32 = 0x5354_554e;
 
-/// A Binding request whose attributes have been read, but whose integrity was not checked yet.
+/// A Binding request whose attributes have been read, but whose integrity has not been checked yet.
 pub struct Request<'a> {
     bytes: &'a [u8],
     /// Offset of MESSAGE-INTEGRITY.
     integrity_at: usize,
-    /// The ICE user name fragment of the end that is asked.
+    /// The ICE user name fragment of the receiver of the request.
     pub ufrag: &'a str,
     /// Whether the controlling end nominates this pair.
     pub nominates: bool,
@@ -33,7 +33,7 @@ pub fn is_stun(datagram: &[u8]) -> bool {
 }
 
 impl<'a> Request<'a> {
-    /// Reads a request; none if the datagram is no well-formed Binding request with credentials.
+    /// Reads a request. `None` if the datagram is not a well-formed Binding request with credentials.
     pub fn read(bytes: &'a [u8]) -> Option<Self> {
         let kind = u16::from_be_bytes([*bytes.first()?, *bytes.get(1)?]);
         let length = usize::from(u16::from_be_bytes([*bytes.get(2)?, *bytes.get(3)?]));
@@ -74,12 +74,13 @@ impl<'a> Request<'a> {
         username: &'a str,
         nominates: bool,
     ) -> Option<Self> {
-        // RFC 8445, 7.2.2: the user name is that of the end that is asked, a colon, and that of the other.
+        // RFC 8445, 7.2.2: the user name is that of the receiver of the request, a colon, and that of its
+        // sender.
         let (ufrag, _) = username.split_once(':')?;
         Some(Self { bytes, integrity_at, ufrag, nominates })
     }
 
-    /// Whether the request was made by an end that knows the password (RFC 8489, 14.5).
+    /// Whether the sender of the request knows the password (RFC 8489, 14.5).
     pub fn is_authentic(&self, password: &str) -> bool {
         let key = hmac::Key::new(HMAC_SHA1_FOR_LEGACY_USE_ONLY, password.as_bytes());
         let mut covered = self.bytes[..self.integrity_at].to_vec();
@@ -88,7 +89,7 @@ impl<'a> Request<'a> {
             .is_ok()
     }
 
-    /// The success response, with the address that the request came from.
+    /// The success response, with the source address of the request.
     pub fn response(&self, from: SocketAddr, password: &str) -> Vec<u8> {
         let mut out = Vec::with_capacity(128);
         out.extend_from_slice(&BINDING_RESPONSE.to_be_bytes());
@@ -134,7 +135,7 @@ fn xor_address(address: SocketAddr, mask: &[u8]) -> Vec<u8> {
     out
 }
 
-/// CRC-32 (ISO/IEC/IEEE 8802-3) of the message, as FINGERPRINT has it.
+/// CRC-32 (ISO/IEC/IEEE 8802-3) of the message, as in FINGERPRINT.
 fn fingerprint(bytes: &[u8]) -> u32 {
     let mut crc = u32::MAX;
     for byte in bytes {

@@ -17,8 +17,8 @@ use super::Connection;
 use crate::channel::{ChannelId, ChannelState};
 use crate::event::{ChannelClosed, Event, Violation};
 
-/// Most requests of this end that are outstanding. One that waits for the last messages of its streams does not delay
-/// the next ones, and a peer that breaks rules on many streams makes few requests.
+/// Maximum number of outstanding requests of this end. A request that waits for the last messages of its streams does
+/// not delay the next ones, and a peer that violates rules on many streams causes only few requests.
 const REQUESTS_LIMIT: usize = 16;
 
 /// The resets of a stream.
@@ -27,7 +27,7 @@ struct Progress {
     /// The stream was reset by this end, or by the peer.
     outgoing: bool,
     incoming: bool,
-    /// The stream cannot be reset, so its number is not used again.
+    /// The stream cannot be reset, so its number is not reused.
     is_stuck: bool,
 }
 
@@ -37,13 +37,13 @@ impl Progress {
     }
 }
 
-/// Streams that are being reset, or cannot be. A peer can make this end keep each number once.
+/// Streams that are being reset, or cannot be. A peer can make this end store each number once.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Resets {
     streams: BTreeMap<u16, Progress>,
-    /// Streams whose reset is to be requested.
+    /// Streams whose reset must be requested.
     wanted: BTreeSet<u16>,
-    /// Streams of each request that has not ended.
+    /// Streams of each outstanding request.
     asked: Vec<Vec<u16>>,
 }
 
@@ -53,7 +53,7 @@ impl Resets {
         self.streams.contains_key(&id)
     }
 
-    /// Begins the reset of a stream.
+    /// Starts the reset of a stream.
     fn begin(&mut self, id: u16) {
         self.streams.insert(id, Progress::default());
         self.wanted.insert(id);
@@ -63,8 +63,8 @@ impl Resets {
         self.asked.retain(|request| !request.iter().any(|id| ended.has(StreamId(*id))));
     }
 
-    /// Whether the peer, which has reset this stream, may open a new channel on it although this end does not know yet that
-    /// its own reset was performed: the answer was lost or overtaken.
+    /// Whether the peer, which has reset this stream, may open a new channel on it before this end knows that its own
+    /// reset was performed: the answer may be lost or overtaken.
     fn may_be_reopened(&self, id: u16) -> bool {
         self.streams.get(&id).is_some_and(|progress| progress.incoming && !progress.is_stuck)
     }
@@ -75,14 +75,15 @@ impl Resets {
 }
 
 impl Connection {
-    /// Closes a channel. What was sent before is still delivered; what arrives from now on is dropped. [`Event::Closed`]
-    /// follows once the peer has closed it as well. Does nothing if there is no such channel.
+    /// Closes a channel. Messages sent before are still delivered; messages that arrive from now on are dropped.
+    /// [`Event::Closed`] follows once the peer has closed it as well. Does nothing if there is no such channel.
     pub fn close(&mut self, channel: ChannelId) {
         self.close_with(channel.0, ChannelClosed::Here);
         self.request_resets();
     }
 
-    /// Closes a channel or, if there is none, the stream, because the peer broke a rule (RFC 8832, 6; RFC 8831, 6.6).
+    /// Closes a channel or, if there is none, the stream, because the peer violated a rule (RFC 8832, 6; RFC 8831,
+    /// 6.6).
     pub(super) fn refuse(&mut self, id: u16, violation: Violation) {
         self.count(violation);
         if self.channels.contains_key(&id) {
@@ -115,8 +116,8 @@ impl Connection {
         self.events.push_back(Event::Closed { channel: ChannelId(id), reason });
     }
 
-    /// Ends what was on a stream on which the peer opens a new channel, if it may. The association holds messages of this end
-    /// back until its reset has ended.
+    /// Ends the previous channel of a stream on which the peer opens a new one, if the peer may. The association
+    /// holds back messages of this end until its reset has ended.
     pub(super) fn make_way(&mut self, id: u16) {
         if self.resets.may_be_reopened(id) {
             self.resets.streams.remove(&id);
@@ -127,8 +128,8 @@ impl Connection {
         }
     }
 
-    /// Handles the resets that have ended, before each message is read: all messages of before them have been read, and none of
-    /// after them.
+    /// Handles the resets that have ended, before each message is read: all messages before them have been read, and
+    /// none after them.
     pub(super) fn follow_resets(&mut self) {
         while let Some(reconfigured) = self.association.poll_reconfiguration() {
             match reconfigured {
@@ -167,7 +168,7 @@ impl Connection {
         }
     }
 
-    /// Notes a step of a stream's resets, and ends its channel after the last one.
+    /// Records a step of a stream's resets, and ends its channel after the last one.
     fn advance(&mut self, id: u16, step: impl FnOnce(&mut Progress)) {
         let Some(progress) = self.resets.streams.get_mut(&id) else { return };
         step(progress);
@@ -195,11 +196,11 @@ impl Connection {
         let streams: Vec<StreamId> = wanted.iter().map(|id| StreamId(*id)).collect();
         match self.association.reset_streams(&streams, ResetDirection::Outgoing) {
             Ok(()) => self.resets.asked.push(wanted),
-            // Later, if the association is still there then.
+            // Retried later, if the association still exists.
             Err(ReconfigurationError::InProgress) => self.resets.wanted.extend(wanted),
             // The end of the association ends all channels.
             Err(ReconfigurationError::Closing) => {}
-            // The peer cannot reset streams, and learns nothing of it.
+            // The peer cannot reset streams, and cannot be notified.
             Err(_) => self.give_up(wanted),
         }
     }

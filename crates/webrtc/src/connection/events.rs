@@ -1,4 +1,4 @@
-//! What the association reports, as events of channels.
+//! Converts reports of the association to events of channels.
 
 use ropewalk_base::Time;
 use ropewalk_engine::sctp::Event as Reported;
@@ -8,8 +8,8 @@ use crate::channel::ChannelId;
 use crate::event::{ChannelClosed, Event};
 
 impl Connection {
-    /// Takes the next event. Messages are taken out of the receive buffer one by one, so the peer's window closes if the
-    /// application does not take them.
+    /// Takes the next event. Messages are taken out of the receive buffer individually, so the peer's window closes
+    /// if the application does not take them.
     pub fn poll_event(&mut self, now: Time) -> Option<Event> {
         loop {
             if let Some(event) = self.events.pop_front() {
@@ -28,7 +28,7 @@ impl Connection {
             }
             self.request_resets();
             self.report_low_amounts();
-            // What was sent before the association ended has been delivered now.
+            // Messages sent before the association ended have been delivered now.
             if self.events.is_empty() && self.ended.is_some() {
                 self.end();
             }
@@ -45,10 +45,10 @@ impl Connection {
                 self.announce_all(now);
             }
             Reported::Writable => self.events.push_back(Event::Writable),
-            // RFC 9260, 5.2.4: the peer has lost its state, so its channels do not exist any more.
+            // RFC 9260, 5.2.4: the peer has lost its state, so its channels no longer exist.
             Reported::Restarted => self.close_all(),
             Reported::Closed(reason) => self.ended = Some(reason),
-            // Resets are followed before each message. There is one path, whose addresses are not those of SCTP.
+            // Resets are handled before each message. There is one path, whose addresses do not concern SCTP.
             Reported::Readable
             | Reported::PathChanged(..)
             | Reported::Reconfigured

@@ -1,4 +1,4 @@
-//! Messages of the peer.
+//! Handles messages of the peer.
 
 use bytes::Bytes;
 use ropewalk_base::Time;

@@ -56,11 +56,11 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Creates a connection that sends an INIT at once. Both ends do (RFC 8831, 6.2), whatever their DTLS roles; the
-    /// DTLS handshake should be over.
+    /// Creates a connection that sends an INIT immediately. Both ends do (RFC 8831, 6.2), regardless of their DTLS
+    /// roles; the DTLS handshake should be complete.
     ///
     /// # Panics
-    /// If [`Config::congestion`] is no name of a congestion control.
+    /// If [`Config::congestion`] is not the name of a congestion control.
     pub fn new(config: Config, randomness: impl Into<Randomness>, now: Time) -> Self {
         let scheduler = Scheduler::from_name("min-rtt", &SchedulerOptions::default());
         let scheduler = scheduler.unwrap_or_else(|_| unreachable!("a built-in scheduler"));
@@ -130,12 +130,12 @@ impl Connection {
         next.is_some()
     }
 
-    /// When [`Self::handle_timeout`] is to be called; none: not before the next input.
+    /// When [`Self::handle_timeout`] must be called. `None` if not before the next input.
     pub fn next_deadline(&self) -> Option<Time> {
         self.association.next_deadline()
     }
 
-    /// The properties of a channel, and its state; none if there is no such channel.
+    /// The properties of a channel, and its state. `None` if there is no such channel.
     pub fn channel(&self, channel: ChannelId) -> Option<(&ChannelOptions, ChannelState)> {
         self.channels.get(&channel.0).map(|known| (&known.options, known.state))
     }
@@ -150,8 +150,8 @@ impl Connection {
         self.association.shutdown(now);
     }
 
-    /// Ends the association at once; what is queued is lost (RFC 9260, 9.1). [`Self::poll_transmit`] has an ABORT for the
-    /// peer.
+    /// Ends the association immediately; queued data is lost (RFC 9260, 9.1). [`Self::poll_transmit`] returns an
+    /// ABORT for the peer.
     pub fn abort(&mut self) {
         self.association.abort();
     }

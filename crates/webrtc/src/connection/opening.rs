@@ -59,7 +59,7 @@ impl Connection {
         self.channels.insert(id, Channel::new(options, state));
     }
 
-    /// The association is established: announces the channels that were opened before.
+    /// Announces the channels that were opened before the association was established.
     pub(super) fn announce_all(&mut self, now: Time) {
         let waiting: Vec<u16> = self.channels.keys().copied().collect();
         for id in waiting {
@@ -74,7 +74,7 @@ impl Connection {
         self.flush_dcep(now);
     }
 
-    /// Announces a channel of this end; a negotiated one is open at once (RFC 8831, 6.5).
+    /// Announces a channel of this end; a negotiated one is open immediately (RFC 8831, 6.5).
     fn announce(&mut self, id: u16) {
         let Some(channel) = self.channels.get_mut(&id) else { return };
         let weight = channel.options.priority.max(1);
@@ -92,7 +92,7 @@ impl Connection {
         let _ = self.association.set_stream_value(ChannelId(id).stream(), weight);
     }
 
-    /// Sends the OPENs and ACKs that wait, as far as there is room.
+    /// Sends the pending OPENs and ACKs, until the send buffer is full.
     pub(super) fn flush_dcep(&mut self, now: Time) {
         while let Some(id) = self.unsent_dcep.first().copied() {
             if !self.send_dcep(now, id) {
@@ -151,7 +151,7 @@ impl Connection {
         }
     }
 
-    /// RFC 8832, 6: an OPEN without fault is answered with an ACK on the stream of the same number.
+    /// RFC 8832, 6: a valid OPEN is answered with an ACK on the stream of the same number.
     fn accept(&mut self, now: Time, id: u16, options: ChannelOptions) {
         let weight = options.priority.max(1);
         self.insert(id, options, ChannelState::Open);
@@ -171,7 +171,7 @@ impl Connection {
         }
     }
 
-    /// The peer has sent something on a channel: it knows the channel (RFC 8832, 6).
+    /// Handles any message of the peer on a channel, which shows that the peer knows the channel (RFC 8832, 6).
     pub(super) fn on_answer(&mut self, id: u16) {
         let Some(channel) = self.channels.get_mut(&id) else { return };
         if channel.state == ChannelState::Announced {

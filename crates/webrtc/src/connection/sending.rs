@@ -52,8 +52,8 @@ impl Connection {
         Ok(())
     }
 
-    /// User data of a channel that was not handed to the transport yet, bytes (`bufferedAmount`); 0 if there is no such
-    /// channel.
+    /// User data of a channel that has not been passed to the transport yet, bytes (`bufferedAmount`); 0 if there is
+    /// no such channel.
     pub fn buffered_amount(&self, channel: ChannelId) -> u64 {
         let known = self.channels.get(&channel.0);
         known.map_or(0, |known| known.unsent(&self.association, channel))
@@ -97,8 +97,8 @@ impl Connection {
 }
 
 impl Channel {
-    /// User data that was not sent yet, bytes. What the association has queued beyond it belongs to the OPEN or the ACK,
-    /// which leaves first.
+    /// User data that has not been sent yet, bytes. Other data queued in the association belongs to the OPEN or the
+    /// ACK, which is sent first.
     fn unsent(&self, association: &Association, channel: ChannelId) -> u64 {
         association.unsent_bytes_on(channel.stream()).min(self.queued_bytes)
     }

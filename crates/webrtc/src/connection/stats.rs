@@ -15,29 +15,29 @@ pub(super) struct Counters {
     pub violations: [u64; Violation::COUNT],
 }
 
-/// What a connection has counted and measured.
+/// Counters and measurements of a connection.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Stats {
-    /// SCTP packets made by [`Connection::poll_transmit`].
+    /// SCTP packets returned by [`Connection::poll_transmit`].
     pub packets_sent: u64,
-    /// SCTP packets taken by [`Connection::handle_packet`].
+    /// SCTP packets accepted by [`Connection::handle_packet`].
     pub packets_received: u64,
-    /// Data that [`Connection::handle_packet`] dropped: no SCTP packet, a wrong checksum, or other ports.
+    /// Data that [`Connection::handle_packet`] dropped: not an SCTP packet, a wrong checksum, or other ports.
     pub packets_refused: u64,
     /// Messages that arrived on a channel after this end had closed it.
     pub messages_dropped: u64,
-    /// How often the peer broke each rule.
+    /// Number of violations of each rule by the peer.
     pub violations: Vec<(Violation, u64)>,
-    /// Smoothed round-trip time; none before it was measured.
+    /// Smoothed round-trip time. `None` before it was measured.
     pub rtt: Option<Duration>,
     /// Congestion window, bytes.
     pub cwnd_bytes: u64,
-    /// Chunks that were sent again.
+    /// Retransmitted chunks.
     pub retransmitted_chunks: u64,
 }
 
 impl Connection {
-    /// What the connection has counted and measured so far.
+    /// The counters and measurements so far.
     pub fn stats(&self, now: Time) -> Stats {
         let view = self.association.path_view(now, PATH);
         let Counters { packets_sent, packets_received, packets_refused, messages_dropped, .. } =
@@ -59,7 +59,7 @@ impl Connection {
         }
     }
 
-    /// Counters of a channel; none if there is no such channel.
+    /// Counters of a channel. `None` if there is no such channel.
     pub fn channel_stats(&self, channel: ChannelId) -> Option<ChannelStats> {
         self.channels.get(&channel.0).map(|known| known.counters)
     }

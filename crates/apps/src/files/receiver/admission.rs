@@ -18,7 +18,7 @@ pub struct Admission {
     inbox: Arc<Store>,
     access: AccessList,
     rules: Mutex<Rules>,
-    /// Directories of peers in use: each is locked once, however many peers share it.
+    /// Directories of peers in use. Each is locked once, even if several peers share it.
     directories: Mutex<BTreeMap<PathBuf, Arc<Store>>>,
 }
 
@@ -135,7 +135,7 @@ mod tests {
         fs::write(dir.path("in/team/anna/a"), vec![0; 600_000]).expect("a file");
         let started = Instant::now();
         loop {
-            // What other programs write counts from the next measurement on.
+            // Data that other programs write counts from the next measurement on.
             let inbox = admission.admit(&Peer::new(Some(anna))).expect("admitted");
             assert!(matches!(inbox.inspect(&entry("e", 290_000)), ExistingEntry::Nothing));
             match inbox.inspect(&entry("f", 290_000)) {

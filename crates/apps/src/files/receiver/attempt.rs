@@ -17,18 +17,19 @@ use crate::files::stream::{SILENCE, next_messages, send_block};
 use crate::files::watch::TransferStatus;
 use crate::files::wire::{Frame, encode};
 
-/// Most batches between the association and the disk.
+/// Maximum number of batches between the association and the disk.
 const QUEUE: usize = 64;
-/// Most bytes in them, in units of [`BUDGET_UNIT`]: how far the disk may lag before the sender has to wait.
+/// Maximum amount of data in these batches, in units of [`BUDGET_UNIT`]: how far the disk may lag before the sender
+/// has to wait.
 const BUDGET: usize = 32 << 10;
 const BUDGET_UNIT: usize = 1 << 10;
 /// Maximum interval between progress reports to the sender.
 const REPORT_INTERVAL: Duration = Duration::from_millis(250);
 /// Frames that are sent together.
 const FRAMES_PER_BLOCK: usize = 256;
-/// Most frames that wait for the sender to take them. Tasks with further frames wait.
+/// Maximum number of frames that wait to be sent. Tasks with further frames wait.
 const OUTSTANDING_FRAMES: usize = 1024;
-/// Memory of a message besides its bytes, bytes.
+/// Memory overhead of a message, bytes.
 const MESSAGE_COST: usize = 128;
 
 /// Receives the files of one sender. Sends `opening` first: the greeting, unless it was sent before.
@@ -85,7 +86,7 @@ fn joined<T>(
     })
 }
 
-/// Passes received messages on until the association ends.
+/// Forwards received messages until the association ends.
 async fn receive_messages<L: Link>(
     link: &L,
     batches: mpsc::Sender<Batch>,
@@ -103,7 +104,7 @@ async fn receive_messages<L: Link>(
             error = sender_progress.ended() => return error,
         }
         sender_progress.on_received(true);
-        // The memory of a message besides its bytes is charged as well.
+        // The memory overhead of a message is charged as well.
         let bytes: usize = messages.iter().map(|message| MESSAGE_COST + message.len()).sum();
         let share = bytes.div_ceil(BUDGET_UNIT).clamp(1, BUDGET) as u32;
         let pass_on = async {
@@ -133,7 +134,7 @@ async fn send_frames<L: Link>(
     loop {
         let sent = timeout(SILENCE, send_block(link, std::mem::take(&mut block).into())).await;
         if !matches!(sent, Ok(Ok(()))) {
-            // The sender receives nothing any more. The other tasks still have to end.
+            // The sender no longer receives anything. The other tasks still have to end.
             if sent.is_err() {
                 sender_progress.end(TransferError::Silent(SILENCE.as_secs()));
             }

@@ -5,7 +5,7 @@ use std::io::{self, ErrorKind, Write};
 use super::part::Part;
 use crate::files::wire::Hash;
 
-/// Bytes that are hashed and written at once: enough for disks, and they fit into a core's cache.
+/// Bytes that are hashed and written at a time: large enough for disks, and small enough for a core's cache.
 const CHUNK: usize = 256 << 10;
 
 /// An open file, with the data that is not written yet.
@@ -86,7 +86,7 @@ impl OpenFile {
     }
 }
 
-/// Whether the disk is full. All other files would fail as well, and the data that has arrived is worth keeping.
+/// Whether the disk is full. All other files would fail as well, but the data that has arrived is worth keeping.
 pub fn is_full(error: &io::Error) -> bool {
     [ErrorKind::StorageFull, ErrorKind::QuotaExceeded].contains(&error.kind())
 }

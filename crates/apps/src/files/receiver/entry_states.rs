@@ -7,11 +7,11 @@
 //!              |                        Check --> Comparing --> Same        |
 //!              |                            ^         \--> Fresh (Differs)  |
 //!              +-----------------------------------> Failed <---------------+
-//!   and whatever is not final when the sender says EndOfTransfer: NotSent
+//!   and every state that is not final when the sender sends EndOfTransfer: NotSent
 //! ```
 //!
-//! A change is only made from a state that allows it. So no order of messages makes a file count twice, or count
-//! without having been written.
+//! A change is only made from a state that allows it. No order of messages can therefore make a file count
+//! twice, or count without having been written.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,7 +21,7 @@ use ropewalk_base::PeerText;
 use crate::files::watch::{TransferEvent, TransferStatus};
 use crate::files::wire::Entry;
 
-/// Most failures that are stored with their names; all are counted.
+/// Maximum number of failures that are stored with their names; all are counted.
 const NAMED_FAILURES: usize = 10_000;
 const NOT_MENTIONED: &str = "the sender ended without sending it";
 
@@ -86,7 +86,7 @@ struct Inner {
     counts: Counts,
     /// Bytes in their place.
     placed: u64,
-    /// What these bytes are by file, for files that are not under their names yet.
+    /// The share of each file that does not have its name yet in these bytes.
     unfinished: BTreeMap<u32, Share>,
     /// Bytes of existing files that were read.
     read: u64,
@@ -97,12 +97,12 @@ struct Inner {
 #[derive(Clone, Copy, Debug, Default)]
 struct Share {
     placed: u64,
-    /// Those of them that came over this association.
+    /// The part of them that arrived over this association.
     brought: u64,
 }
 
 impl EntryStates {
-    /// The states of no entries.
+    /// Creates an empty list of states.
     pub fn new(watch: Arc<TransferStatus>) -> Self {
         Self { watch, inner: Mutex::default() }
     }
@@ -111,12 +111,12 @@ impl EntryStates {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Records a complete list of so many entries.
+    /// Records a complete list with this number of entries.
     pub fn list(&self, entries: usize) {
         self.lock().states = vec![EntryState::Listed; entries];
     }
 
-    /// The state of an entry; none if it does not exist.
+    /// The state of an entry. `None` if it does not exist.
     pub fn state(&self, place: u32) -> Option<EntryState> {
         self.lock().states.get(place as usize).copied()
     }
@@ -142,12 +142,12 @@ impl EntryStates {
         true
     }
 
-    /// The entry has failed at this end. Returns false if that was known.
+    /// Marks the entry as failed at this end. Returns false if that was known.
     pub fn fail(&self, place: u32, entry: &Entry, why: &PeerText) -> bool {
         self.end(place, entry, why, EntryState::Failed)
     }
 
-    /// The sender does not send the entry, or not completely. Returns false if its state was final.
+    /// Marks the entry as not sent, or not completely. Returns false if its state was final.
     pub fn not_sent(&self, place: u32, entry: &Entry, why: &PeerText) -> bool {
         let is_final = self.state(place).is_none_or(EntryState::is_final);
         !is_final && self.end(place, entry, why, EntryState::NotSent)

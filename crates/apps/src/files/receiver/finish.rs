@@ -1,5 +1,5 @@
 //! Threads that sync complete files to disk and compare existing ones. Small files mostly wait for the disk, and file
-//! systems handle many such waits at once.
+//! systems handle many such waits concurrently.
 
 use std::collections::BTreeSet;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -18,20 +18,20 @@ use crate::files::wire::{Entry, Frame, Hash};
 
 /// Number of threads.
 const THREADS: usize = 8;
-/// Most tasks that wait for a thread.
+/// Maximum number of tasks that wait for a thread.
 const QUEUE: usize = 64;
 const DIFFERS: &str = "a file with different contents exists";
 
 /// A task for one entry.
 #[derive(Debug)]
 enum Work {
-    /// Finish the file: all of it has arrived.
+    /// Finish a file that has arrived completely.
     Finish(Part),
     /// Compare the existing file with this hash of the sender's file.
     Compare(Hash),
 }
 
-/// What the threads share.
+/// State shared by the threads.
 struct Shared {
     context: WriterContext,
     entries: Arc<[Entry]>,
@@ -79,7 +79,7 @@ impl Finishers {
             self.queue.send((place, work, self.shared.context.sender_progress.begin_local_task()));
     }
 
-    /// Waits for all tasks. Returns the entries that have got their names.
+    /// Waits for all tasks. Returns the entries whose files now have their names.
     pub fn wait(self) -> BTreeSet<u32> {
         drop(self.queue);
         for thread in self.threads {

@@ -19,8 +19,8 @@ pub struct FolderCheck {
 }
 
 impl FolderCheck {
-    /// Why nothing may be created in this folder. A folder that does not exist will be created by the receiver. With a
-    /// quota, all folders of the path have to be readable, or their contents would not be measured.
+    /// Why nothing may be created in this folder. A folder that does not exist will be created by the receiver. With
+    /// a quota, all folders of the path must be readable, because their contents could not be measured otherwise.
     ///
     /// # Errors
     /// The error of the system.
@@ -64,7 +64,7 @@ impl FolderCheck {
     }
 }
 
-/// Whether the permissions of a folder pass this check. None if it does not exist.
+/// Whether the permissions of a folder pass this check. `None` if it does not exist.
 fn permits(root: &Dir, folder: &Path, check: fn(&Dir, &Path) -> bool) -> io::Result<Option<bool>> {
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
     match root.open_dir(folder) {

@@ -1,8 +1,8 @@
 //! The part of a [`Store`] that one sender may see and change.
 //!
-//! A sender learns about an existing file only that its name is taken. Contents are compared only if the sender may
-//! replace the file anyway, or if the file has the size and modification time that the sender lists, as files from
-//! this sender have. Unfinished files belong to the key that sent them.
+//! About an existing file, a sender only learns that its name is taken. Contents are compared only if the sender
+//! may replace the file anyway, or if the file has the size and modification time that the sender lists, as files
+//! from this sender have. Unfinished files belong to the key that sent them.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -24,7 +24,7 @@ use crate::files::peer::Peer;
 use crate::files::sender::reader::hash_beginning;
 use crate::files::wire::{Entry, Hash, Kind, Stamp};
 
-/// Characters of a file's own name in the name of its unfinished file.
+/// Number of characters of a file's name that the name of its unfinished file contains.
 const OWN_NAME: usize = 150;
 const TAKEN: &str = "this name is taken (the receiver replaces files with --overwrite)";
 
@@ -39,14 +39,14 @@ pub struct Inbox {
     folder_check: Mutex<FolderCheck>,
 }
 
-/// What exists of an entry.
+/// The existing part of an entry.
 #[derive(Debug)]
 pub enum ExistingEntry {
     /// Nothing.
     Nothing,
     /// A folder, which needs no data.
     Ready,
-    /// The first so many bytes, which the hasher has processed.
+    /// The beginning of a file: its length, and a hasher that has processed it.
     Part(u64, Box<blake3::Hasher>),
     /// A file that may be identical.
     Exists,
@@ -120,7 +120,7 @@ impl Inbox {
         let (true, Some(mode)) = (self.rules.overwrite && !is_open, self.exact_mode(entry)) else {
             return Ok(());
         };
-        // The folder of another user keeps its permissions. They decide what may be written.
+        // A folder of another user keeps its permissions, which decide what may be written.
         if let Ok(folder) = self.open_folder(&entry.name.path())
             && set_permissions(&folder, mode | 0o700).is_ok()
         {
@@ -135,7 +135,7 @@ impl Inbox {
         }
         let path = entry.name.path();
         let there = self.store.root.symlink_metadata(&path);
-        // A file of this sender counts as sent also in a folder that has become read-only since.
+        // A file of this sender counts as sent even in a folder that has become read-only since.
         if there.as_ref().is_ok_and(|there| is_from_sender(entry, there)) {
             return Ok(ExistingEntry::Exists);
         }
@@ -192,7 +192,7 @@ impl Inbox {
     /// Plans a file of this size.
     ///
     /// # Errors
-    /// If the file does not fit beside everything planned before.
+    /// If the file does not fit in addition to everything planned before.
     pub fn plan(&self, name: &Name, size: u64) -> io::Result<()> {
         let Some(limit) = self.rules.quota_bytes else { return Ok(()) };
         let growth = self.growth(name, size);
@@ -295,8 +295,8 @@ impl Inbox {
         .map(|()| None)
     }
 
-    /// The sender's permissions if both ends request that, or those of the replaced file, or those that the umask
-    /// leaves.
+    /// The sender's permissions if both ends request that. Otherwise those of the replaced file, or those that
+    /// the umask leaves.
     fn mode_of(&self, entry: &Entry, path: &Path) -> u32 {
         if let Some(mode) = self.exact_mode(entry) {
             return mode | self.store.own_access.file;
@@ -343,8 +343,7 @@ impl Inbox {
     /// transfer created. Returns the failures, with the index of the entry.
     pub fn settle(&self, entries: &[Entry], written: &BTreeSet<u32>) -> Vec<(u32, String)> {
         let mut failed = self.sync_names(entries, written);
-        // Innermost folders first: this changes nothing in those around them, but the permissions of an outer folder
-        // can make an inner one unreachable.
+        // Innermost folders first: the permissions of an outer folder can make an inner one unreachable.
         for (place, entry) in entries.iter().enumerate().rev() {
             if entry.kind == Kind::Folder
                 && let Err(error) = self.finalise_folder(entry)
@@ -375,7 +374,7 @@ impl Inbox {
         match self.open_folder(folder) {
             Ok(folder) => folder.sync_all(),
             // Some systems cannot open a folder as a file. A folder that is writable but not readable cannot be
-            // synced either. The file system syncs them in its own time.
+            // synced either. The file system syncs these later.
             Err(_) if !cfg!(unix) => Ok(()),
             Err(error) if error.kind() == ErrorKind::PermissionDenied => Ok(()),
             Err(error) => Err(error),
@@ -397,7 +396,7 @@ impl Inbox {
             folder.set_times(FileTimes::new().set_modified(time))?;
         }
         match self.exact_mode(entry) {
-            // The quota counts only what is in folders that the receiver can read.
+            // The quota counts only the contents of folders that the receiver can read.
             Some(mode) if self.rules.quota_bytes.is_some() => {
                 set_permissions(&folder, mode | 0o500)
             }
@@ -412,8 +411,8 @@ impl Inbox {
         open_folder(&self.store.root, path)
     }
 
-    /// The name of an unfinished file: the beginning of its own name for users, then a hash of the sender's key and
-    /// the name.
+    /// The name of an unfinished file: the beginning of the file's name, for users, then a hash of the sender's key
+    /// and the name.
     fn part_name(&self, name: &Name) -> String {
         let own: String = shown(name.last_part()).chars().take(OWN_NAME).collect();
         let own = own.replace(|c: char| !(c.is_ascii_alphanumeric() || "-_.".contains(c)), "_");
@@ -423,7 +422,7 @@ impl Inbox {
     }
 }
 
-/// The directory would exceed this number of bytes.
+/// The directory would exceed its limit, this number of bytes.
 #[derive(Debug)]
 struct OverQuota(u64);
 
@@ -435,7 +434,7 @@ impl fmt::Display for OverQuota {
 
 impl std::error::Error for OverQuota {}
 
-/// A reader that reports how much was read.
+/// A reader that reports the number of bytes read.
 struct Counted<F> {
     file: File,
     read: F,
@@ -449,7 +448,7 @@ impl<F: Fn(u64)> io::Read for Counted<F> {
     }
 }
 
-/// The text about a failure for the sender, which knows the name of the entry.
+/// Describes a failure for the sender, which knows the name of the entry.
 pub fn describe(error: &io::Error) -> String {
     match error.kind() {
         ErrorKind::AlreadyExists => {

@@ -33,7 +33,7 @@ pub struct Files {
 enum Current {
     None,
     Open(Box<OpenFile>),
-    /// The file has failed here; so many bytes of it that are in transit are dropped.
+    /// The file has failed here; this number of its bytes are still in transit and are dropped.
     Dropped(u32, u64),
 }
 
@@ -256,7 +256,7 @@ impl Files {
     /// Handles an association that ends during the transfer. Received bytes of the current file are kept.
     pub fn interrupted(mut self) {
         if let Current::Open(file) = &mut self.current {
-            // Bytes that do not fit are missing at the end; the next transfer detects that.
+            // Bytes that do not fit on the disk are missing at the end; the next transfer detects that.
             let _ = file.flush();
         }
         // Complete files get their names.
@@ -274,7 +274,7 @@ impl Files {
             return Err(TransferError::Violation("the end within a file"));
         }
         let WriterContext { inbox, entry_states, .. } = &self.context;
-        // They may wait for a sender that takes no frames; the sending task gives up on it in time.
+        // The thread may wait for a sender that accepts no frames; the sending task gives up in time.
         let _ = self.inventory.join();
         let written = self.finishers.wait();
         for (place, why) in inbox.settle(&self.entries, &written) {

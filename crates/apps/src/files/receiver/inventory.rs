@@ -1,4 +1,4 @@
-//! The thread that examines what exists already, and answers the sender's list.
+//! The thread that examines the existing entries, and answers the sender's list.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,9 +11,10 @@ use super::inbox::{ExistingEntry, Inbox};
 use super::sender_progress::SenderProgress;
 use crate::files::wire::{Entry, Frame};
 
-/// Most entries that one answer covers.
+/// Maximum number of entries that one answer covers.
 const RUN: u32 = 256;
-/// Most unfinished files that are continued. A crash leaves one or a few of them, and a hasher needs 2 kB.
+/// Maximum number of unfinished files that are continued. A crash leaves one or a few of them, and a
+/// hasher needs 2 kB.
 const PARTS: usize = 64;
 
 /// The existing beginning of a file.
@@ -44,7 +45,8 @@ pub struct Inventory {
 }
 
 impl Inventory {
-    /// Answers all entries in order. Waits while the sender takes no answers. Returns early if the sender has gone.
+    /// Answers all entries in order. Waits while the sender accepts no answers. Returns early if the sender has
+    /// gone.
     pub fn run(self, out: &Sender<Frame>) {
         let mut runs = AnswerRuns { out, fresh: 0, made: 0 };
         for (place, entry) in (0..).zip(self.entries.iter()) {

@@ -55,7 +55,7 @@ pub trait Accept {
     /// The type of an association.
     type Link: Link;
 
-    /// The next association; none if no more will come.
+    /// The next association. `None` if no more will arrive.
     fn accept(&self) -> impl Future<Output = Option<Self::Link>> + Send;
 }
 
@@ -90,8 +90,8 @@ impl Summary {
     }
 }
 
-/// Receives from one sender after the other. `finished` is called with the result of each transfer that was completed
-/// or that this end could not accept (a full disk), and returns whether to continue. [`TransferStatus::stop`] ends the
+/// Receives from senders in turn. `finished` is called with the result of each transfer that was completed or that
+/// this end could not accept (a full disk), and returns whether to continue. [`TransferStatus::stop`] ends the
 /// receiver in an orderly way.
 ///
 /// # Errors
@@ -163,8 +163,9 @@ async fn serve<A: Accept>(
     attempt.await
 }
 
-/// Calls `admit` on a thread of its own. Measuring a large directory can take longer than the sender would wait for a
-/// silent receiver, so it receives signs of life meanwhile. Also returns the greeting if it has yet to be sent.
+/// Calls `admit` on a separate thread. Measuring a large directory can take longer than the sender waits for a silent
+/// receiver, so the sender receives keep-alive messages meanwhile. Also returns the greeting if it has not been sent
+/// yet.
 async fn admit_peer<L: Link>(link: &L, admit: &Arc<Admit>) -> (Result<Inbox, String>, Vec<u8>) {
     let (admit, peer) = (admit.clone(), link.peer());
     let mut admitting = tokio::task::spawn_blocking(move || admit(&peer));
@@ -174,12 +175,12 @@ async fn admit_peer<L: Link>(link: &L, admit: &Arc<Admit>) -> (Result<Inbox, Str
             return (admitted.unwrap_or_else(|error| Err(error.to_string())), block);
         }
         encode(&Frame::Alive(0, 0), &mut block);
-        // A failure ends the association, which is noticed after the admission.
+        // A failure ends the association, which is detected after the admission.
         let _ = timeout(SILENCE, send_block(link, std::mem::take(&mut block).into())).await;
     }
 }
 
-/// Tells a sender why it may not send, after the greeting if that has yet to be sent.
+/// Tells a sender why it may not send, after the greeting if that has not been sent yet.
 async fn refuse<L: Link>(
     link: &L,
     mut block: Vec<u8>,

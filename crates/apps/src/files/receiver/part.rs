@@ -19,7 +19,7 @@ pub struct Part {
 
 impl Part {
     /// Opens the unfinished file of this name for writing from an offset up to a size. A transfer that has it open
-    /// can no longer change it. None if the quota does not suffice.
+    /// can no longer change it. `None` if the quota does not suffice.
     ///
     /// # Errors
     /// The error of the system.
@@ -43,11 +43,11 @@ impl Part {
         self.file.as_ref().expect("it is open until it is published")
     }
 
-    /// Closes the file of this size and gives it its path by calling `rename`, which gets the name of the unfinished
-    /// file and returns the size of the replaced file.
+    /// Closes the file of this size and gives it its path by calling `rename`, which receives the name of the
+    /// unfinished file and returns the size of the replaced file.
     ///
     /// # Errors
-    /// Those of `rename`, and that a newer transfer sends the same file; the file stays unfinished.
+    /// The errors of `rename`, or a newer transfer sends the same file; the file stays unfinished.
     pub fn publish(
         mut self,
         path: &Path,

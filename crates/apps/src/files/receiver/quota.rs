@@ -1,8 +1,8 @@
 //! Limits how much senders may store on disk.
 //!
-//! The account of a directory is measured at its first use, and then kept: each change by a sender is charged while the
-//! ledger is locked. So a crash loses nothing, and a transfer of a few files does not wait for a measurement. A file
-//! with several names is charged for each of them, and a sparse file is charged its length.
+//! The account of a directory is measured at its first use and then updated: each change by a sender is charged while
+//! the ledger is locked. A crash therefore loses nothing, and a transfer of a few files does not wait for a
+//! measurement. A file with several names is charged for each of them, and a sparse file is charged its length.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -16,22 +16,22 @@ use super::walk::{BOUNDS, walk};
 use super::workdir::WorkDir;
 use crate::files::names::HIDDEN;
 
-/// Assumed cost of an entry in the file system besides its content, and the unit that content is rounded up to,
-/// bytes.
+/// Assumed cost of an entry in the file system in addition to its content, and the unit to which content is
+/// rounded up, bytes.
 const ENTRY_COST: u64 = 4096;
-/// A directory is not measured again before this many times the duration of its last measurement.
+/// Minimum interval between two measurements of a directory, as a multiple of the duration of the last one.
 const MEASURING_PAUSE: u32 = 20;
 
-/// Bytes that a file of this size is charged.
+/// Bytes that are charged for a file of this size.
 const fn cost(size: u64) -> u64 {
     size.saturating_add(ENTRY_COST - 1) / ENTRY_COST * ENTRY_COST + ENTRY_COST
 }
 
-/// The directories that a receiver serves, and how much each holds. A directory may lie in another one, and is then
-/// part of what the other one holds.
+/// The directories that a receiver serves, and their usage. A directory may lie in another one, and then counts as
+/// part of it.
 ///
-/// All senders share it. Nothing is written without a reservation, so that simultaneous senders cannot use the same
-/// space twice.
+/// All senders share the ledger. Nothing is written without a reservation, so that simultaneous senders cannot use
+/// the same space twice.
 #[derive(Debug, Default)]
 pub struct Ledger(Mutex<Inner>);
 
@@ -43,7 +43,7 @@ struct Inner {
     open: BTreeMap<PathBuf, Reservation>,
 }
 
-/// What a directory holds.
+/// The usage of a directory.
 #[derive(Clone, Copy, Debug)]
 struct Account {
     /// Bytes on disk, plus the rest of all reservations.
@@ -58,7 +58,7 @@ struct Reservation {
     lease: Arc<Lease>,
 }
 
-/// The right to write to an unfinished file. A sender that connects again may begin a file before its earlier
+/// The right to write to an unfinished file. A sender that connects again may start a file before its earlier
 /// association has ended: the newer transfer takes the file over, and the older one can no longer change it.
 #[derive(Debug, Default)]
 pub struct Lease {
@@ -66,7 +66,7 @@ pub struct Lease {
 }
 
 impl Lease {
-    /// Calls `act` unless another transfer has taken the file over, which waits until `act` has returned.
+    /// Calls `act` unless another transfer has taken the file over. A takeover waits until `act` has returned.
     ///
     /// # Errors
     /// That the file was taken over, or those of `act`.
@@ -84,8 +84,8 @@ impl Lease {
 }
 
 impl Inner {
-    /// The accounts of the directories that contain this entry. A link in its path may lead into a further directory,
-    /// whose account misses the entry until its next measurement.
+    /// Changes the accounts of the directories that contain this entry. A link in its path may lead into another
+    /// directory, whose account misses the entry until its next measurement.
     fn around(&mut self, entry: &Path, change: impl Fn(&mut Account)) {
         for folder in entry.ancestors().skip(1) {
             if let Some(account) = self.accounts.get_mut(folder) {
@@ -103,7 +103,7 @@ impl Inner {
         self.around(entry, |account| account.used = account.used.saturating_sub(bytes));
     }
 
-    /// Whether so many more bytes fit into the directory.
+    /// Whether this number of additional bytes fits into the directory.
     fn fits(&self, directory: &Path, bytes: u64, limit: Option<u64>) -> bool {
         let used = self.accounts.get(directory).map_or(0, |account| account.used);
         bytes == 0 || limit.is_none_or(|limit| used.saturating_add(bytes) <= limit)
@@ -123,12 +123,12 @@ impl Inner {
         held
     }
 
-    /// Bytes that a directory holds, including files of other programs.
+    /// Bytes in a directory, including files of other programs.
     fn measure(&self, directory: &Path, root: &Dir) -> io::Result<u64> {
         let reserved = self.open.iter().filter(|(part, _)| part.starts_with(directory));
         let mut used = reserved.map(|(_, open)| open.bytes).fold(0, u64::saturating_add);
         walk(root, BOUNDS, &mut |folder, name, found| {
-            // An open file is charged its reservation, however much of it is written.
+            // An open file is charged its reservation, regardless of how much of it is written.
             let is_open = || self.open.contains_key(&directory.join(folder).join(name));
             if !(folder.ends_with(HIDDEN) && is_open()) {
                 used = used.saturating_add(cost(if found.is_file() { found.len() } else { 0 }));
@@ -166,7 +166,7 @@ impl Usage {
     }
 
     /// Measures the directory for the first time, or again if that is due. Other programs may have changed it, while
-    /// changes by senders are charged when they are made. A measurement that fails leaves an existing account in
+    /// changes by senders are charged when they are made. If a measurement fails, an existing account stays in
     /// force.
     ///
     /// # Errors
@@ -188,7 +188,7 @@ impl Usage {
         Ok(())
     }
 
-    /// Makes the next measurement of the directories around this one due: this one was created without a charge.
+    /// Makes the next measurement of the enclosing directories due: this one was created without a charge.
     pub fn expire_outer(&self, now: Instant) {
         self.lock().around(&self.directory, |account| account.due = now);
     }
@@ -212,7 +212,7 @@ impl Usage {
         cost(size).saturating_sub(self.charged(&self.lock(), work, part))
     }
 
-    /// Whether so many more bytes fit within the limit.
+    /// Whether this number of additional bytes fits within the limit.
     pub fn has_room(&self, bytes: u64, limit: u64) -> bool {
         self.lock().fits(&self.directory, bytes, Some(limit))
     }
@@ -220,7 +220,7 @@ impl Usage {
     /// Creates a directory by calling `make`. Returns false if that would exceed the limit.
     ///
     /// # Errors
-    /// Those of `make`.
+    /// The errors of `make`.
     pub fn make_folder(
         &self,
         path: &Path,
@@ -237,7 +237,7 @@ impl Usage {
     }
 
     /// Reserves the space that an unfinished file of this final size may need, and takes the file over from a
-    /// transfer that has it open. None if the reservation exceeds the limit.
+    /// transfer that has it open. `None` if the reservation exceeds the limit.
     pub fn open(
         &self,
         work: &WorkDir,
@@ -281,7 +281,7 @@ impl Usage {
     /// The reservation ends if that succeeds.
     ///
     /// # Errors
-    /// Those of `rename`, and that another transfer has taken the file over.
+    /// The errors of `rename`, or another transfer has taken the file over.
     pub fn publish(
         &self,
         work: &WorkDir,
@@ -294,7 +294,7 @@ impl Usage {
         let (mut inner, from, to) = (self.lock(), self.path_of(part), self.directory.join(path));
         let replaced = lease.while_held(rename)?;
         inner.release(&from, lease);
-        // The file may still have the name of the unfinished file, too.
+        // The file may still have the name of the unfinished file as well.
         inner.add(&from, on_disk(work, part));
         inner.remove(&to, replaced.map_or(0, cost));
         inner.add(&to, cost(size));
@@ -320,7 +320,7 @@ mod tests {
         let dir = TempDir::new("due");
         dir.write("in/first", b"1");
         let store = Store::open(&dir.path("in")).expect("a directory");
-        // Each look at this clock takes a second, so a measurement does, too.
+        // Each reading of this clock takes a second, and so does a measurement.
         let time = Cell::new(Instant::now());
         let measured = |pause: u64| {
             time.set(time.get() + Duration::from_secs(pause));
@@ -328,7 +328,7 @@ mod tests {
             store.usage.measure_if_due(&store.root, now).expect("readable");
             store.account().0.expect("measured") / ENTRY_COST
         };
-        // Two of them are the hidden directory and its lock.
+        // Two of the entries are the hidden directory and its lock.
         assert_eq!(measured(0), 4);
         dir.write("in/second", b"2");
         assert_eq!(measured(0), 4);

@@ -15,14 +15,14 @@ use tokio::time::Instant;
 use crate::files::error::TransferError;
 use crate::files::wire::Frame;
 
-/// A sender that was silent for this time loses its place to a waiting one, which may be the same one after a
-/// restart.
+/// A sender that is silent for this time loses its place to a waiting one, which may be the same sender after
+/// a restart.
 pub const SILENCE_LIMIT: Duration = Duration::from_secs(3);
 /// A sender that makes too little progress in this time loses its place to a waiting one.
 pub const PROGRESS_TIME: Duration = Duration::from_secs(if cfg!(test) { 2 } else { 30 });
 /// Required progress: 16 KiB in 30 s, which a link of 5 kbit/s can carry.
 pub const PROGRESS_UNITS: u64 = 16 << 10;
-/// Progress for one entry, besides its bytes.
+/// Progress for one entry, in addition to its bytes.
 pub const ENTRY_UNITS: u64 = 256;
 
 /// Progress of one association, updated by the threads that serve it.
@@ -34,7 +34,7 @@ pub struct SenderProgress {
     units: AtomicU64,
     /// Number of tasks that this end currently performs for the sender.
     local_tasks: AtomicU64,
-    /// Number of threads that wait because the sender takes no frames.
+    /// Number of threads that wait because the sender accepts no frames.
     blocked: AtomicU64,
     /// Why the attempt must end early.
     end: Mutex<Option<TransferError>>,
@@ -90,7 +90,7 @@ impl SenderProgress {
         LocalTask(self.clone())
     }
 
-    /// Sends a frame. While the sender takes no frames, waiting for it does not count as work of this end.
+    /// Sends a frame. Time spent waiting for a sender that accepts no frames does not count as local work.
     pub fn send_frame(&self, out: &Sender<Frame>, frame: Frame) -> bool {
         match out.try_send(frame) {
             Ok(()) => true,

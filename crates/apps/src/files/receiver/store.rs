@@ -1,5 +1,5 @@
-//! The directory that receives files. Whatever names a peer sends, and wherever links in the directory point to,
-//! nothing outside of it is opened: the system resolves every name below the opened directory.
+//! The directory that receives files. Nothing outside of it is opened, regardless of the names that a peer sends
+//! and the links in the directory: the system resolves every name below the opened directory.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -18,7 +18,7 @@ use crate::files::names::{Name, shown_path};
 
 /// Memory for the names of folders that unfinished transfers have created, bytes. Further folders keep their times.
 const MADE_LIMIT: usize = 32 << 20;
-/// Memory of such a name besides its own bytes.
+/// Memory overhead of such a name.
 const MADE_COST: usize = 64;
 
 /// Rules for senders to a directory.
@@ -28,9 +28,10 @@ pub struct Rules {
     pub overwrite: bool,
     /// Whether the sender's permissions are used, if it requests that as well. Otherwise the umask decides.
     pub exact_modes: bool,
-    /// Most bytes in the directory, counted in blocks and including a cost for each entry; none: no limit.
+    /// Maximum number of bytes in the directory, counted in blocks and including a cost for each entry. `None` sets
+    /// no limit.
     pub quota_bytes: Option<u64>,
-    /// Largest file, bytes; none: no limit.
+    /// Maximum size of a file, bytes. `None` sets no limit.
     pub max_file_bytes: Option<u64>,
 }
 
@@ -97,7 +98,7 @@ impl fmt::Display for StoreError {
 impl std::error::Error for StoreError {}
 
 impl StoreError {
-    /// Advice on how to solve the problem.
+    /// A hint on how to solve the problem.
     pub fn help(&self) -> &'static str {
         match self {
             Self::Locked(_) => "use another directory, or stop the other one",

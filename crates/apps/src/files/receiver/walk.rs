@@ -23,7 +23,7 @@ use cap_std::fs::{Dir, DirEntry, Metadata};
 
 use super::workdir::open_nofollow;
 
-/// Memory of a pending name besides its bytes.
+/// Memory overhead of a pending name.
 const NAME_COST: usize = 64;
 /// Maximum depth of a tree. A sender's names have at most 2048 parts; other programs can create deeper trees. A level
 /// takes 40 bytes and its name.
@@ -71,7 +71,7 @@ struct Walk<'a> {
 
 #[derive(Default)]
 struct Level {
-    /// None if the folder was closed.
+    /// `None` if the folder was closed.
     dir: Option<Rc<Dir>>,
     /// Names of subfolders to visit, in descending order.
     pending: Vec<OsString>,
@@ -117,7 +117,7 @@ impl Walk<'_> {
         Ok(true)
     }
 
-    /// The current folder. None if another program has moved or removed it.
+    /// The current folder. `None` if another program has moved or removed it.
     fn current(&mut self) -> io::Result<Option<Rc<Dir>>> {
         if let Some(dir) = self.levels.last().and_then(|level| level.dir.clone()) {
             return Ok(Some(dir));
@@ -181,8 +181,8 @@ impl Walk<'_> {
         }
     }
 
-    /// If the pending names exceed the limit, drops those of outer folders until they take at most half of it. So at
-    /// least as many new names are read before any are dropped again.
+    /// If the pending names exceed the limit, drops those of outer folders until the rest takes at most half of it.
+    /// At least as many new names are thus read before any are dropped again.
     fn drop_outer_names(&mut self) {
         let (limit, current) = (self.bounds.name_bytes, self.levels.len() - 1);
         if self.name_bytes <= limit {
@@ -199,7 +199,7 @@ impl Walk<'_> {
     }
 }
 
-/// Opens a subfolder. None if it cannot be read, or if another program has removed or replaced it.
+/// Opens a subfolder. `None` if it cannot be read, or if another program has removed or replaced it.
 fn open_folder(dir: &Dir, name: &OsStr) -> io::Result<Option<Dir>> {
     match open_nofollow(dir, name) {
         Ok(inner) => Ok(Some(inner)),
@@ -263,7 +263,7 @@ mod tests {
     use super::*;
     use crate::files::test_support::TempDir;
 
-    /// What a tree contains. The numbers choose the folder around it.
+    /// An item of a tree. The numbers choose its parent folder.
     #[derive(Clone, Debug)]
     enum Item {
         Folder(usize, String),

@@ -81,7 +81,7 @@ impl WorkDir {
         now.dir.try_clone()
     }
 
-    /// Opens an unfinished file for reading; none if it does not exist.
+    /// Opens an unfinished file for reading. `None` if it does not exist.
     ///
     /// # Errors
     /// The error of the system.
@@ -89,7 +89,7 @@ impl WorkDir {
         match open_regular(&self.dir()?, Path::new(name), OpenOptions::new().read(true)) {
             Ok(file) => Ok(Some(file)),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-            // Anything but a regular file is removed before the next file is written.
+            // Everything except a regular file is removed before the next file is written.
             Err(_) if !self.is_regular(name) => Ok(None),
             Err(error) => Err(error),
         }
@@ -123,7 +123,7 @@ impl WorkDir {
         Ok(file)
     }
 
-    /// The size of an unfinished file; none if there is none.
+    /// The size of an unfinished file. `None` if it does not exist.
     pub fn size(&self, name: &str) -> Option<u64> {
         let found = self.dir().ok()?.symlink_metadata(name).ok()?;
         found.is_file().then(|| found.len())
@@ -150,7 +150,7 @@ impl WorkDir {
         probe().unwrap_or(0o700)
     }
 
-    /// Whether this process reads files whatever their permissions, as root does.
+    /// Whether this process reads files regardless of their permissions, as root does.
     pub fn reads_everything(&self) -> bool {
         let probe = || {
             let dir = self.dir()?;

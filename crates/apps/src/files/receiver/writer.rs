@@ -39,7 +39,7 @@ pub struct WriterContext {
 }
 
 impl WriterContext {
-    /// Sends a frame to the sender. Waits while it takes none. If the sender has disconnected, that is detected elsewhere.
+    /// Sends a frame to the sender. Waits while it accepts none. A disconnected sender is detected elsewhere.
     pub fn tell(&self, frame: Frame) {
         self.sender_progress.send_frame(&self.out, frame);
     }

@@ -19,7 +19,7 @@ use crate::files::stream::{SILENCE, next_messages, send_block};
 use crate::files::watch::{TransferEvent, TransferStatus};
 use crate::files::wire::{Decoder, Frame, Kind, WireItem, encode, greeting};
 
-/// Most blocks between the disk and the association.
+/// Maximum number of blocks between the disk and the association.
 const QUEUE: usize = 4;
 /// Maximum interval between messages to the receiver.
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(1);
@@ -269,7 +269,7 @@ impl ReceiverReports<'_> {
         self.watch.set_placed(self.base.saturating_add(placed).min(all));
     }
 
-    /// Passes an answer on. There are at most as many as entries, however many the receiver sends.
+    /// Forwards an answer. There are at most as many as entries, regardless of how many the receiver sends.
     fn answer(&mut self, answer: Answer, count: u32) -> Result<(), TransferError> {
         let count = count as usize;
         let end = self.answered.saturating_add(count);

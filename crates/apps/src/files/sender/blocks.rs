@@ -9,14 +9,14 @@ use tokio::sync::mpsc;
 
 use crate::files::wire::{DATA_LIMIT, Frame, HEADER, encode, frame_header};
 
-/// Approximate size of a block, bytes: large enough for disks, and it fits into a core's cache.
+/// Approximate size of a block, bytes: large enough for disks, and small enough for a core's cache.
 const BLOCK: usize = 256 << 10;
 /// Minimum space for a data frame at the end of a block, bytes.
 const LEAST_DATA: usize = 1 << 10;
-/// Most blocks that are kept for reuse: 64 MiB.
+/// Maximum number of blocks that are kept for reuse: 64 MiB.
 const KEPT: usize = 256;
 
-/// Complete frames, and what the receiver can know after them.
+/// Complete frames, and the state of the files once the block is sent.
 #[derive(Debug)]
 pub struct Block {
     /// The frames.
@@ -25,16 +25,16 @@ pub struct Block {
     pub marks: Vec<Mark>,
 }
 
-/// What has been sent of a file once a block was sent.
+/// The part of a file that has been sent once a block was sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mark {
-    /// All of the file, by its index in the manifest.
+    /// The entire file, by its index in the manifest.
     Sent(u32),
     /// Its hash.
     Checked(u32),
 }
 
-/// The association takes no more blocks.
+/// The association accepts no more blocks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Closed;
 
@@ -53,7 +53,7 @@ pub struct Blocks {
 }
 
 impl Blocks {
-    /// Creates blocks that hold a whole number of messages of this size.
+    /// Creates blocks that hold an integral number of messages of this size.
     pub fn new(message: usize, out: mpsc::Sender<Block>) -> Self {
         let size = BLOCK.div_ceil(message).max(1) * message;
         let block = BytesMut::zeroed(size);
@@ -197,7 +197,7 @@ mod tests {
         writer.flush().expect("open");
         let (mut decoder, mut frames) = (Decoder::default(), 0);
         while let Ok(block) = blocks.try_recv() {
-            // Frames that are sent while the disk is slow come between blocks.
+            // Frames that are sent while the disk is slow appear between blocks.
             let mut alive = Vec::new();
             encode(&Frame::Alive(0, 0), &mut alive);
             let mut ends = 0;

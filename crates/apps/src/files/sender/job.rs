@@ -1,13 +1,14 @@
 //! The files to send and their state, over all associations.
 //!
 //! ```text
-//!   Pending --sent whole--> Sent ------Done-----> Done
-//!      |  \--Check told--> Checked --Done---/       |
+//!   Pending --all sent----> Sent ------Done-----> Done
+//!      |  \--Check sent--> Checked --Done---/       |
 //!      |                      |--Differs--> Pending |
 //!      +------------------Failed <------------------+
 //! ```
 //!
-//! The receiver is believed only if it can know: a file that was never sent or compared cannot be done.
+//! A report of the receiver is accepted only if it can be true: a file that was never sent or compared
+//! cannot be done.
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -26,7 +27,7 @@ const FAILED: u8 = 4;
 
 const UNKNOWN: u64 = u64::MAX;
 
-/// Most failures that are stored with their names; all are counted.
+/// Maximum number of failures that are stored with their names; all are counted.
 const NAMED_FAILURES: usize = 10_000;
 
 /// The files to send, with their state.
@@ -47,7 +48,8 @@ struct Failures {
     named: Vec<(PeerText, PeerText)>,
 }
 
-/// The last long beginning that was hashed. A sender that lost its place while hashing continues at once next time.
+/// The last long beginning that was hashed. A sender that lost its place while hashing can continue without hashing
+/// again.
 #[derive(Debug)]
 struct Hashed {
     index: u32,
@@ -56,7 +58,7 @@ struct Hashed {
 }
 
 impl Job {
-    /// A job of which nothing was sent.
+    /// Creates a job without progress.
     pub fn new(manifest: Manifest) -> Self {
         let states = manifest.entries.iter().map(|_| AtomicU8::new(PENDING)).collect();
         let existing = manifest.entries.iter().map(|_| AtomicU64::new(UNKNOWN)).collect();
@@ -87,22 +89,23 @@ impl Job {
         self.states[index].load(Ordering::SeqCst)
     }
 
-    /// All of the file was sent.
+    /// Records that the entire file was sent.
     pub fn sent(&self, index: u32) {
         self.change(index, &[PENDING], SENT);
     }
 
-    /// The hash of the file was sent.
+    /// Records that the hash of the file was sent.
     pub fn checked(&self, index: u32) {
         self.change(index, &[PENDING], CHECKED);
     }
 
-    /// The existing file differs, so this file must be sent. Returns false if it was not being compared.
+    /// Records that the existing file differs, so this file must be sent. Returns false if it was not
+    /// being compared.
     pub fn differs(&self, index: u32) -> bool {
         self.change(index, &[CHECKED], PENDING)
     }
 
-    /// The entry is complete at the receiver. Returns false if that is impossible.
+    /// Records that the entry is complete at the receiver. Returns false if that is impossible.
     pub fn done(&self, index: u32) -> bool {
         self.change(index, &[SENT, CHECKED], DONE)
     }
@@ -117,7 +120,7 @@ impl Job {
         self.state(index as usize) == FAILED
     }
 
-    /// The entry has failed. Returns whether that is new.
+    /// Marks the entry as failed. Returns whether that is new.
     pub fn fail(&self, index: u32, why: &PeerText) -> bool {
         if !self.change(index, &[PENDING, SENT, CHECKED, DONE], FAILED) {
             return false;
@@ -148,8 +151,8 @@ impl Job {
         self.count(&[DONE], |_, entry| entry.size())
     }
 
-    /// The receiver has so many bytes of a file. Later answers count only if they are lower, because they include what
-    /// this job has sent.
+    /// Records that the receiver has this many bytes of a file. Later answers count only if they are lower, because
+    /// they include data that this job has sent.
     pub fn found(&self, index: u32, bytes: u64) {
         self.existing[index as usize].fetch_min(bytes, Ordering::SeqCst);
     }

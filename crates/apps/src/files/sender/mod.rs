@@ -23,8 +23,8 @@ use super::watch::{TransferEvent, TransferStatus};
 
 /// Pause between two attempts to connect to the receiver.
 const PAUSE: Duration = Duration::from_millis(300);
-/// Associations that the peer ends without any message before the sender gives up. The pause before each
-/// attempt is twice the last.
+/// Number of associations that the peer may end without sending any message before the sender gives up.
+/// The pause doubles with each attempt.
 const OTHER_SERVICE_ATTEMPTS: u32 = 5;
 /// The probable reason in that case.
 const OTHER_SERVICE: &str = "the peer accepts the association and then ends it: it may run another service, \
@@ -53,7 +53,7 @@ pub trait Dial {
     fn dial(&self) -> impl Future<Output = Result<Self::Link, DialError>> + Send;
 }
 
-/// Why not everything was sent.
+/// Why a job was not completed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum SendError {
     /// The receiver could not be reached.

@@ -13,21 +13,21 @@ use super::source::Source;
 use crate::files::watch::{TransferEvent, TransferStatus};
 use crate::files::wire::{Entry, Frame, Hash};
 
-/// Most bytes of entries in one frame, below the limit of a frame.
+/// Maximum size of the entries in one frame, bytes; below the limit of a frame.
 const ENTRIES: usize = 32 << 10;
-/// Size of an entry besides its name, bytes.
+/// Size of an entry in addition to its name, bytes.
 const ENTRY: usize = 25;
-/// Bytes that are hashed at once while nothing is sent.
+/// Bytes that are hashed at a time while nothing is sent.
 const SCRATCH: usize = 256 << 10;
 
 /// The receiver's answer for the next entries, or its decision about an earlier one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Answer {
-    /// Nothing exists of the next so many files.
+    /// The receiver has none of the next files, this many.
     Fresh(u32),
-    /// The next so many folders exist.
+    /// The next folders, this many, exist.
     Made(u32),
-    /// The first so many bytes of the next file exist, with this hash.
+    /// The first part of the next file exists: its length and hash.
     Partial(u64, Hash),
     /// A file exists that may be identical.
     Exists,

@@ -1,7 +1,7 @@
 //! Contents of the files to send.
 //!
-//! The size that the system reports for a file is a hint: procfs reports 0, sysfs a page, and FUSE file systems
-//! what they like. A file arrives only if its size is that of the content up to the end.
+//! The size that the system reports for a file is only a hint: procfs reports 0, sysfs a page, and FUSE file
+//! systems an arbitrary size. A file arrives only if its size is that of the content up to the end.
 
 use std::fs::{File, Metadata};
 use std::io::{self, Cursor, Read, Seek, SeekFrom};
@@ -107,7 +107,8 @@ pub fn snapshot(path: &Path, listed: &Metadata, limit: u64) -> io::Result<Option
     Ok(Some(bytes.into()))
 }
 
-/// Whether the content must be read to learn its size: without a size, or with one but without blocks on a disk.
+/// Whether the content must be read to determine its size: the size is 0, or the file has a size but no blocks
+/// on disk.
 fn is_doubtful(listed: &Metadata) -> bool {
     #[cfg(unix)]
     let without_blocks = std::os::unix::fs::MetadataExt::blocks(listed) == 0;

@@ -1,4 +1,4 @@
-//! Neither end reports more than is true, whatever the other one sends.
+//! Neither end reports more than is true, regardless of what its peer sends.
 
 use std::fs;
 

@@ -47,7 +47,8 @@ fn say(dir: &TempDir, entries: &[Entry], bytes: &[u8]) -> (Vec<Frame>, Vec<Trans
     say_stages(dir, &[&list, bytes], entries.len(), Rules { overwrite: true, ..Rules::default() }).0
 }
 
-/// Sends the first bytes, and the others after so many answers. Returns the receiver's frames, events and summary.
+/// Sends the first bytes, and the others after this number of answers. Returns the receiver's frames, events and
+/// summary.
 pub fn say_stages(
     dir: &TempDir,
     stages: &[&[u8]],

@@ -19,7 +19,7 @@ const BLOCK: u64 = 4096;
 const QUOTA: u64 = 30 * BLOCK;
 const NAMES: [&str; 4] = ["one", "two", "new/three", "new/deep/four"];
 const SENDERS: usize = 3;
-/// Directories within each other, and names that senders to the outer ones give to files in the inner ones.
+/// Nested directories, and names that senders to the outer ones give to files in the inner ones.
 const NESTED: [(&str, [&str; 4]); SENDERS] = [
     ("", ["one", "team/two", "team/anna/three", "new/four"]),
     ("team", ["two", "anna/three", "anna/new/five", "new/six"]),
@@ -31,11 +31,11 @@ const NESTED: [(&str, [&str; 4]); SENDERS] = [
 enum Step {
     /// Connects again; its open file stays unfinished.
     Connect,
-    /// Lists a file of so many blocks.
+    /// Lists a file with this number of blocks.
     List(usize, u64),
-    /// Begins a file, from where it was left or from the beginning.
+    /// Starts a file, from its unfinished part or from the beginning.
     Begin(bool),
-    /// Sends so many blocks of the file.
+    /// Sends this number of blocks of the file.
     Send(u64),
     /// Leaves the file unfinished.
     Skip,
@@ -73,7 +73,7 @@ fn on_disk(folder: &Path) -> u64 {
     charged(folder, &[])
 }
 
-/// Bytes that a directory is charged: what is on disk, and for open files what is reserved for them.
+/// Bytes that are charged for a directory: its usage on disk, and for open files their reservations.
 fn charged(folder: &Path, open: &[(PathBuf, u64)]) -> u64 {
     let items = fs::read_dir(folder).expect("a directory").map(|item| item.expect("an item"));
     let on_disk: u64 = items
@@ -187,7 +187,7 @@ proptest! {
             prop_assert!(bytes <= QUOTA, "{bytes} B after {step:?} of {number}");
             check_account(&store, &dir.path("to"))?;
         }
-        // Space that no sender uses is free: a single sender may use all the rest.
+        // Unreserved space is free: a single sender may use all the rest.
         drop(senders);
         let left = QUOTA.checked_sub(on_disk(&dir.path("to")) + BLOCK);
         let mut last = connect(&store, SecretKey::generate().expect("a key").public(), false);

@@ -111,7 +111,7 @@ fn a_private_file_that_is_replaced_stays_private() {
     assert_eq!(mode(&dir.path("to/from/secret")), 0o600);
 }
 
-/// Replaces a file by something else.
+/// Replaces a file by another kind of file.
 fn put(kind: &str, place: &Path, victim: &Path) {
     let _ = fs::remove_file(place);
     match kind {

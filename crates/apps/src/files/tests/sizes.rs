@@ -5,7 +5,7 @@ use super::transfer::noise;
 use super::*;
 use crate::files::manifest::ManifestError;
 
-/// Files whose content the kernel makes when they are read: their size is 0 or a page.
+/// Files whose content the kernel generates when they are read: their size is 0 or a page.
 #[cfg(target_os = "linux")]
 #[test]
 fn files_with_a_wrong_size_arrive_with_their_content() {
@@ -51,7 +51,7 @@ fn files_that_grow_or_shrink_after_the_list_do_not_arrive() {
         for (name, after) in
             [(format!("grows-{size}"), size + 1), (format!("shrinks-{}", size + 1), size)]
         {
-            // The time stays, as with a coarse clock. Only the size differs.
+            // The time does not change, as with a coarse clock. Only the size differs.
             let path = dir.path("from").join(&name);
             let modified = fs::metadata(&path).and_then(|found| found.modified()).expect("a time");
             dir.write(&format!("from/{name}"), &noise(after, 1));

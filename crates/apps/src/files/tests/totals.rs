@@ -1,4 +1,4 @@
-//! Totals: what both ends report is what the receiver's directory contains, and where it came from.
+//! Totals: the reports of both ends match the contents of the receiver's directory and their origin.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use super::transfer::noise;
 use super::*;
 use crate::files::test_support::tree;
 
-/// Bytes and number of the complete files in a directory that the sender has, too.
+/// Bytes and number of the complete files in a directory that the sender has as well.
 fn complete(dir: &TempDir) -> (u64, u64) {
     let (there, here) = (tree(&dir.path("to")), tree(&dir.path("")));
     let same = |name: &PathBuf, bytes: &Vec<u8>| {
@@ -65,7 +65,8 @@ fn bytes_of_files_that_change_or_do_not_fit_do_not_count_as_arrived() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 6, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// A first command leaves something at the receiver. A second one continues over associations that are cut.
+    /// The first command leaves unfinished files at the receiver. The second one continues over associations
+    /// that are cut.
     #[test]
     fn totals_are_true_after_resumptions(
         sizes in prop::collection::vec(0..1_500_000_usize, 1..6),

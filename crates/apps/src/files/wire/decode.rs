@@ -11,7 +11,7 @@ use super::{
 /// The mode bits that are accepted.
 const MODE: u16 = 0o777 | super::EXACT;
 
-/// Decodes the bytes of a peer, however they are split.
+/// Decodes the bytes of a peer, regardless of how they are split.
 #[derive(Debug, Default)]
 pub struct Decoder {
     state: DecoderState,
@@ -34,7 +34,7 @@ enum DecoderState {
 }
 
 impl Decoder {
-    /// The next piece of the input. None if the input is consumed and contains no further complete frame.
+    /// The next piece of the input. `None` if the input is consumed and contains no further complete frame.
     ///
     /// # Errors
     /// [`WireError`]; the rest of the input cannot be decoded then.

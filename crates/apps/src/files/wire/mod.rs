@@ -3,17 +3,17 @@
 //! Each end starts with a greeting of twelve bytes: a fixed word and the version. Frames follow. A frame has one byte
 //! for its kind, three bytes for its length (little endian, as all numbers here), and its content.
 //!
-//! | frame | from | says |
+//! | frame | from | meaning |
 //! | --- | --- | --- |
-//! | `Entries`, `Listed` | sender | what there is, in ascending order of names, and that this was all |
-//! | `Fresh`, `Made`, `Partial`, `Exists`, `Refused` | receiver | what it has of the next entries |
-//! | `Begin`, data, `End` | sender | a file from an offset on, and the hash of the whole file |
-//! | `Check` | sender | the hash of a file that exists at the receiver, which compares |
-//! | `Skip` | sender | a file does not come, or not to its end |
-//! | `Done`, `Failed` | receiver | a file is whole, on disk and has its name; or why not |
-//! | `Differs` | receiver | what was checked differs, and may be replaced: send it |
-//! | `EndOfTransfer`, `Finished` | both | nothing follows; all is done |
-//! | `Alive`, `Error` | both | still there; the end, and why |
+//! | `Entries`, `Listed` | sender | the entries, in ascending order of names; the end of the list |
+//! | `Fresh`, `Made`, `Partial`, `Exists`, `Refused` | receiver | what exists of the next entries |
+//! | `Begin`, data, `End` | sender | a file from an offset on, and the hash of the entire file |
+//! | `Check` | sender | the hash of a file that exists at the receiver, for comparison |
+//! | `Skip` | sender | a file is not sent, or not completely |
+//! | `Done`, `Failed` | receiver | a file is complete, on disk and has its name; or why not |
+//! | `Differs` | receiver | the compared file differs and may be replaced: send it |
+//! | `EndOfTransfer`, `Finished` | both | no more entries follow; all are finished |
+//! | `Alive`, `Error` | both | keep-alive; the transfer ends, with the reason |
 //!
 //! The receiver never discloses the hash, the size or the time of a complete file. The sender sends its own hash and
 //! receives "same" or "different", under the rule in `docs/decisions/file-transfer.md`.
@@ -39,7 +39,7 @@ const WORD: [u8; 8] = *b"ropefile";
 pub const GREETING: usize = WORD.len() + 4;
 /// Size of a frame's header, bytes.
 pub const HEADER: usize = 4;
-/// Most data in a frame, bytes.
+/// Maximum amount of data in a frame, bytes.
 pub const DATA_LIMIT: usize = 1 << 20;
 /// Longest frame other than data, bytes.
 pub const FRAME_LIMIT: usize = 64 << 10;
@@ -54,7 +54,7 @@ pub type Hash = [u8; 32];
 /// Kind of an entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// A file of so many bytes.
+    /// A file of this size, bytes.
     File(u64),
     /// A folder.
     Folder,
@@ -110,11 +110,11 @@ impl Entry {
 pub enum Frame {
     /// Entries of the list.
     Entries(Vec<Entry>),
-    /// End of the list: number of entries, and their bytes.
+    /// End of the list: number of entries, and their total size.
     Listed(u32, u64),
     /// The data of this entry follows, from this offset on.
     Begin(u32, u64),
-    /// The file's data is complete; the hash of the whole file.
+    /// The file's data is complete; the hash of the entire file.
     End(Hash),
     /// The hash of this entry's file, for comparison with the existing one.
     Check(u32, Hash),
@@ -122,11 +122,11 @@ pub enum Frame {
     Skip(u32, PeerText),
     /// Nothing follows.
     EndOfTransfer,
-    /// Of the next so many entries, nothing exists.
+    /// The receiver has none of the next entries, this many.
     Fresh(u32),
-    /// The next so many entries need nothing.
+    /// The next entries, this many, need nothing.
     Made(u32),
-    /// The first so many bytes of the next entry exist, with this hash.
+    /// The first part of the next entry exists: its length and hash.
     Partial(u64, Hash),
     /// A file exists that may be identical to the next entry.
     Exists,

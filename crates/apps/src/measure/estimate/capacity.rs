@@ -13,18 +13,18 @@ const BUSY_SHARE: f64 = 0.3;
 /// Batches whose rates give the interval, and the quantile of Student's t for 99 % and one degree of freedom less.
 const BATCHES: usize = 10;
 const STUDENT_99: f64 = 3.25;
-/// Least duration of a bin of [`rates`], seconds, and least mean number of packets in it. A stall of a host by 20 ms
-/// changes the rate of a bin by 6 %, and a packet more or less by 3 %.
+/// Minimum duration of a bin of [`rates`], seconds, and minimum mean number of packets in it. A stall of a host by
+/// 20 ms changes the rate of a bin by 6 %, and one packet by 3 %.
 const BIN_S: f64 = 0.35;
 const BIN_PACKETS: f64 = 30.0;
 /// Delivered share of the offered rate below which the link was overloaded.
 const OVERLOAD: f64 = 0.8;
-/// Least spacing of the arrivals, seconds, at which the gap that a lost packet leaves can be told from the millisecond
-/// by which hosts shift arrivals.
+/// Minimum spacing of the arrivals, seconds. Below it, the gap that a lost packet leaves cannot be distinguished from
+/// the millisecond by which hosts shift arrivals.
 const SPACING_S: f64 = 4e-3;
-/// Least dispersion of a train, seconds: receivers may stamp all packets that they read at once with one time.
+/// Minimum dispersion of a train, seconds: receivers may stamp all packets of one read with the same time.
 const LEAST_DISPERSION_S: f64 = 1e-3;
-/// How often the transmission time of a packet is computed again from the number of packets in each gap.
+/// How often the transmission time of a packet is recomputed from the number of packets in each gap.
 const REFINEMENTS: usize = 3;
 /// Bytes of a delivery opportunity in a Mahimahi trace.
 const OPPORTUNITY_BYTES: f64 = 1504.0;
@@ -67,8 +67,8 @@ fn rate(arrivals: &[(f64, f64, f64)]) -> Option<f64> {
     (seconds > 0.0).then(|| bits / seconds)
 }
 
-/// Rate of a train that was sent back to back, bit/s. None with fewer than three arrivals. Arrivals within a
-/// millisecond count as spread over it.
+/// Rate of a train that was sent back to back, bit/s. `None` with fewer than three arrivals. Arrivals within
+/// a millisecond count as spread over it.
 pub fn of_train(probes: &[Probe]) -> Option<f64> {
     let arrivals = arrivals(probes);
     let (bits, seconds) = carried(&arrivals)?;
@@ -92,15 +92,16 @@ fn busy(probes: &[Probe], idle_delay_s: f64) -> Vec<(f64, f64, f64)> {
 }
 
 /// Share of the packets that were lost behind the queue of an overloaded link: each leaves a gap of its transmission
-/// time between the arrivals. Packets that the queue drops, or that are lost in front of it, leave none. None if the
-/// link is too fast to see single gaps.
+/// time between the arrivals. Packets that the queue drops, or that are lost in front of it, leave none. `None` if
+/// the link is too fast to resolve single gaps.
 pub fn lost_behind_queue(probes: &[Probe], idle_delay_s: f64) -> Option<f64> {
     let busy = busy(probes, idle_delay_s);
     let spacing: Vec<f64> = busy.windows(2).map(|pair| pair[1].0 - pair[0].0).collect();
     if spacing.len() < BATCHES || median(&spacing) < SPACING_S {
         return None;
     }
-    // A gap after a delayed arrival is as much too short as the one before it is too long, so such errors cancel.
+    // A delayed arrival makes the gap before it too long and the gap after it too short by the same time, so such
+    // errors cancel.
     let packets = |usual: f64| spacing.iter().map(|gap| (gap / usual).round()).sum::<f64>();
     let whole: f64 = spacing.iter().sum();
     let usual = (0..REFINEMENTS).fold(median(&spacing), |usual, _| whole / packets(usual).max(1.0));
@@ -109,9 +110,9 @@ pub fn lost_behind_queue(probes: &[Probe], idle_delay_s: f64) -> Option<f64> {
 }
 
 /// Capacity from probes that were sent faster than the link carries. `idle_delay_s` is the one-way delay of a probe
-/// of this size on the idle link. `loss` is the loss rate behind the queue: the lost share has used capacity.
-/// Where the queue had packets for fewer than twenty arrivals, all arrivals give a lower bound. None with fewer than
-/// twenty arrivals, or if all have one time.
+/// of this size on the idle link. `loss` is the loss rate behind the queue: the lost share has used capacity. If the
+/// queue had packets for fewer than twenty arrivals, all arrivals give a lower bound. `None` with fewer than twenty
+/// arrivals, or if all have the same time.
 pub fn of_overload(probes: &[Probe], idle_delay_s: f64, loss: f64) -> Option<Capacity> {
     let mut busy = busy(probes, idle_delay_s);
     let filled = busy.len() >= 2 * BATCHES;
@@ -130,7 +131,7 @@ pub fn of_overload(probes: &[Probe], idle_delay_s: f64, loss: f64) -> Option<Cap
     let half = STUDENT_99 * deviation(&each) / (each.len() as f64).sqrt();
     let offered = offered(probes)?;
     let saturated = filled && carried < OVERLOAD * offered;
-    // Without an overload, the queue may have been full for a moment only, and arrivals may come in groups.
+    // Without an overload, the queue may have been full only briefly, and arrivals may come in groups.
     let most = if saturated { f64::INFINITY } else { offered };
     Some(Capacity {
         rate_bps: carried.min(most),
@@ -149,7 +150,7 @@ fn offered(probes: &[Probe]) -> Option<f64> {
     (seconds > 0.0).then(|| bytes * 8.0 / seconds)
 }
 
-/// Rates of the overloaded link in successive intervals of 0.35 s, of slow links in longer ones, bit/s.
+/// Rates of the overloaded link in successive intervals of 0.35 s, or longer ones for slow links, bit/s.
 pub fn rates(probes: &[Probe], idle_delay_s: f64, loss: f64) -> Vec<f64> {
     let busy = busy(probes, idle_delay_s);
     let Some((first, last)) = busy.first().zip(busy.last()) else { return Vec::new() };
@@ -164,7 +165,7 @@ pub fn rates(probes: &[Probe], idle_delay_s: f64, loss: f64) -> Vec<f64> {
     bytes.iter().map(|bytes| bytes * 8.0 / bin_s / (1.0 - loss)).collect()
 }
 
-/// How much the rate varies: (largest - smallest) / mean of [`rates`]. None with fewer than four intervals.
+/// Variation of the rate: (largest - smallest) / mean of [`rates`]. `None` with fewer than four intervals.
 pub fn variation(rates: &[f64]) -> Option<f64> {
     let (low, high) = (quantile(rates, 0.0), quantile(rates, 1.0));
     (rates.len() >= 4).then(|| (high - low) / mean(rates))
@@ -201,7 +202,7 @@ mod tests {
             let rate_bps = mbps * 1e6;
             let count = (1.5 * factor * rate_bps / 12_000.0) as usize;
             prop_assume!(count > 60);
-            // The probes come in groups every millisecond: a queue of less is empty in between.
+            // The probes come in groups every millisecond: a smaller queue would be empty in between.
             prop_assume!(packets as f64 > 2.0 + rate_bps * 1e-3 / 12_000.0);
             let probes = link(rate_bps, packets, factor, count, 0.02, offset);
             let idle = 0.02 + offset + 12_000.0 / rate_bps;

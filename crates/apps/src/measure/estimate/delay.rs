@@ -35,7 +35,7 @@ pub enum JitterFit {
 /// distribution. The limit is in the middle.
 const UNIFORM_MEDIAN: f64 = 0.38;
 
-/// The delays of probes; none if none arrived.
+/// The delays of probes. `None` if none arrived.
 pub fn of(probes: &[Probe]) -> Option<Delays> {
     let delays: Vec<f64> = probes.iter().filter_map(Probe::delay_s).collect();
     if delays.is_empty() {
@@ -56,7 +56,7 @@ pub fn of(probes: &[Probe]) -> Option<Delays> {
     })
 }
 
-/// For each reordered probe, how long after the first probe that overtook it it arrived, seconds.
+/// Lateness of each reordered probe, relative to the first probe that overtook it, seconds.
 fn late_s(probes: &[Probe]) -> Vec<f64> {
     let mut earliest_later = f64::INFINITY;
     let mut late = Vec::new();

@@ -9,11 +9,11 @@
 
 /// Quantile of the normal distribution for a two-sided interval of 99 %.
 const NORMAL_99: f64 = 2.576;
-/// Losses below which a pattern cannot be told from chance.
+/// Number of losses below which a pattern cannot be distinguished from chance.
 const PATTERN_MIN: usize = 8;
-/// Widening of the interval with so few losses, which is that of bursts of two: such losses do not show whether they
-/// come in bursts. Yajnik et al. ("Measurement and Modelling of the Temporal Dependence in Packet Loss", INFOCOM 1999)
-/// found most bursts to be of one or two.
+/// Widening of the interval below that number of losses, which is that of bursts of two: such losses do not show
+/// whether they come in bursts. Yajnik et al. ("Measurement and Modelling of the Temporal Dependence in Packet Loss",
+/// INFOCOM 1999) found most bursts to be of one or two.
 const UNKNOWN_INFLATION: f64 = 3.0;
 /// Iterations of EM; the likelihood has long converged.
 const ITERATIONS: usize = 60;
@@ -30,9 +30,9 @@ pub enum LossModel {
     },
     /// A good state without losses and a bad state; one step per packet.
     GilbertElliott {
-        /// Probability to go from good to bad.
+        /// Probability of a transition from good to bad.
         p: f64,
-        /// Probability to go from bad to good.
+        /// Probability of a transition from bad to good.
         r: f64,
         /// Loss in the bad state.
         bad: f64,
@@ -52,7 +52,7 @@ pub struct LossFit {
     pub low: f64,
     /// Its upper end.
     pub high: f64,
-    /// Observed mean number of losses in a row; 0 without losses.
+    /// Observed mean number of consecutive losses; 0 without losses.
     pub burst_mean: f64,
     /// The same of the model.
     pub model_burst_mean: f64,
@@ -66,7 +66,7 @@ impl LossModel {
     fn burst_mean(self) -> f64 {
         match self {
             Self::Bernoulli { rate } => 1.0 / (1.0 - rate).max(PROBABILITY_MIN),
-            // A burst goes on if the state stays bad and the next packet is lost too.
+            // A burst continues if the state stays bad and the next packet is lost too.
             Self::GilbertElliott { r, bad, .. } => {
                 1.0 / (1.0 - (1.0 - r) * bad).max(PROBABILITY_MIN)
             }
@@ -84,7 +84,7 @@ impl LossModel {
     }
 }
 
-/// Fits the losses of successive packets; true: lost. None without packets.
+/// Fits the losses of successive packets; true: lost. `None` without packets.
 pub fn fit(lost: &[bool]) -> Option<LossFit> {
     let (sent, count) = (lost.len(), lost.iter().filter(|lost| **lost).count());
     if sent == 0 {
@@ -134,7 +134,7 @@ fn wilson(share: f64, n: f64) -> (f64, f64) {
     (low, (centre + half).min(1.0))
 }
 
-/// Log-likelihood of so many successes and failures at their own rate.
+/// Log-likelihood of these numbers of successes and failures at their own rate.
 fn bernoulli_likelihood(yes: usize, no: usize) -> f64 {
     let (yes, no) = (yes as f64, no as f64);
     let part = |n: f64| if n > 0.0 { n * (n / (yes + no)).ln() } else { 0.0 };

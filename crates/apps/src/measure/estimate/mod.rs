@@ -17,19 +17,19 @@ pub use queue::Queue;
 pub use shared::Sharing;
 pub use statistics::quantile;
 
-/// One probe, at its place in the order of sending.
+/// One probe. Probes are in sending order.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Probe {
     /// When it was sent, seconds of the sender's clock.
     pub sent_s: f64,
-    /// When it arrived, seconds of the receiver's clock; none: lost.
+    /// When it arrived, seconds of the receiver's clock. `None` if it was lost.
     pub arrived_s: Option<f64>,
     /// Size of its IP packet, bytes.
     pub bytes: u32,
 }
 
 impl Probe {
-    /// One-way delay plus the offset between the clocks, seconds; none if the probe was lost.
+    /// One-way delay plus the offset between the clocks, seconds. `None` if the probe was lost.
     pub fn delay_s(&self) -> Option<f64> {
         Some(self.arrived_s? - self.sent_s)
     }

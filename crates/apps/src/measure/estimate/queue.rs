@@ -8,9 +8,9 @@
 use super::Probe;
 use super::statistics::{median, quantile};
 
-/// Drops that are needed to say that the queue was full.
+/// Number of drops required to conclude that the queue was full.
 const DROPS_MIN: usize = 5;
-/// Share of the largest queueing delays below which a loss is not taken for a drop of the queue.
+/// Share of the largest queueing delays below which a loss does not count as a drop of the queue.
 const FULL_SHARE: f64 = 0.8;
 /// Share of the overload that must be dropped while the queue is full.
 const DROPPED_SHARE: f64 = 0.5;
@@ -26,7 +26,7 @@ pub struct Queue {
     pub quartiles_s: [f64; 2],
     /// Number of drops that were evaluated.
     pub drops: usize,
-    /// Whether the queue was full. Otherwise the queue holds at least this.
+    /// Whether the queue was full. Otherwise `bytes` is a lower bound.
     pub full: bool,
 }
 
@@ -34,8 +34,8 @@ pub struct Queue {
 const SERIES_SHARE: f64 = 0.9;
 
 impl Queue {
-    /// The queue of a shared bottleneck alone, if probes on another link have waited for `shared_s` seconds in it. The
-    /// rest of the delay belongs to a queue in front of it.
+    /// The queue of a shared bottleneck without other queues, if probes on another link have waited for `shared_s`
+    /// seconds in it. The rest of the delay belongs to a queue in front of it.
     #[must_use]
     pub fn without_queue_in_front(self, shared_s: f64) -> Self {
         if shared_s <= 0.0 || shared_s >= SERIES_SHARE * self.delay_s {
@@ -48,7 +48,7 @@ impl Queue {
 }
 
 /// The queue from probes that were sent faster than the link of `rate_bps` carries. `idle_delay_s` is the one-way
-/// delay of a probe of this size on the idle link. None if no probe arrived.
+/// delay of a probe of this size on the idle link. `None` if no probe arrived.
 pub fn depth(probes: &[Probe], idle_delay_s: f64, rate_bps: f64) -> Option<Queue> {
     let queueing = |probe: &Probe| Some(probe.delay_s()? - idle_delay_s);
     let all: Vec<f64> = probes.iter().filter_map(queueing).collect();
@@ -76,7 +76,7 @@ pub fn depth(probes: &[Probe], idle_delay_s: f64, rate_bps: f64) -> Option<Queue
     })
 }
 
-/// Whether enough of the probes were dropped, from the first one on whose delay was that of a full queue.
+/// Whether enough probes were dropped, starting with the first one whose delay was that of a full queue.
 fn is_dropping(
     probes: &[Probe],
     queueing: &dyn Fn(&Probe) -> Option<f64>,
@@ -115,7 +115,7 @@ pub(super) mod tests {
         (0..count)
             .map(|i| {
                 let sent_s = send(i);
-                // Those whose transmission has not begun; the departures are ascending.
+                // Packets whose transmission has not started; the departures are ascending.
                 let begun = departures.partition_point(|at| *at - service <= sent_s);
                 let admitted = departures.len() - begun < packets;
                 let arrived_s = admitted.then(|| {

@@ -15,25 +15,25 @@ use super::statistics::{median, quantile};
 const RISE_MIN: f64 = 0.35;
 /// Correlation that the delays must have.
 const CORRELATION_MIN: f64 = 0.4;
-/// Probes that are needed while the queue is filled, and while it is empty.
+/// Number of probes required while the queue is filled, and while it is empty.
 const SAMPLES_MIN: usize = 5;
 
-/// What the overload of one link did to another one.
+/// Effect of the overload of one link on another one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sharing {
     /// Rise of the median delay on the watched link, as a share of that on the overloaded link.
     pub rise: f64,
     /// Pearson's coefficient of correlation of both delays.
     pub correlation: f64,
-    /// Queueing delay of the watched link that 95 % of the probes during the overload did not exceed, seconds. It is
-    /// that of the shared queue alone.
+    /// 95th percentile of the watched link's queueing delay during the overload, seconds. It is that of the shared
+    /// queue only.
     pub delay_s: f64,
     /// Whether both lead through the same bottleneck.
     pub shared: bool,
 }
 
 /// Compares the overload of a link with the `watch` probes that crossed another link meanwhile, before and after it.
-/// None if too few probes arrived, or the overload has filled no queue.
+/// `None` if too few probes arrived, or the overload has filled no queue.
 pub fn compare(overload: &[Probe], watch: &[Probe]) -> Option<Sharing> {
     let loaded: Vec<(f64, f64)> =
         overload.iter().filter_map(|probe| Some((probe.sent_s, probe.delay_s()?))).collect();

@@ -1,4 +1,4 @@
-//! The client of a measurement of links: has trains sent in both directions and learns what became of them.
+//! The client of a measurement of links: requests trains in both directions and collects their results.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,15 +16,15 @@ use crate::measure::estimate::Probe;
 /// A train to run.
 #[derive(Clone, Copy, Debug)]
 pub struct TrainPlan {
-    /// Who sends it.
+    /// Direction of the train.
     pub direction: Direction,
-    /// Seconds until it begins.
+    /// Seconds until it starts.
     pub start_s: f64,
     /// The train; its number is assigned when it runs.
     pub train: Train,
 }
 
-/// A client, and what it may still spend.
+/// A client, and its remaining budget.
 #[derive(Debug)]
 pub struct Client<'a> {
     association: &'a Association,
@@ -41,7 +41,7 @@ pub struct Client<'a> {
 #[derive(Debug)]
 struct Running {
     plan: TrainPlan,
-    /// Of an upward train.
+    /// Sends an upward train.
     pacer: Option<Pacer>,
     started: bool,
     reported: bool,
@@ -147,7 +147,7 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// Starts the trains whose time has come, sends what is due, and takes trains that are complete.
+    /// Starts the trains that are due, sends due probes, and takes trains that are complete.
     async fn advance(
         &mut self,
         trains: &mut BTreeMap<u32, Running>,
@@ -204,7 +204,7 @@ fn on_log(trains: &mut BTreeMap<u32, Running>, id: u32, last: bool, arrivals: &[
     }
 }
 
-/// The probes of a train from when they were sent and when they arrived. Of copies, the first one counts.
+/// The probes of a train, from the times of sending and arrival. The first of several copies counts.
 fn probes(sent_ns: &[u64], arrivals: &[Arrival], bytes: u16) -> Vec<Probe> {
     let one =
         |sent: &u64| Probe { sent_s: *sent as f64 * 1e-9, arrived_s: None, bytes: bytes.into() };
@@ -217,7 +217,7 @@ fn probes(sent_ns: &[u64], arrivals: &[Arrival], bytes: u16) -> Vec<Probe> {
     all
 }
 
-/// The times of sending of lost probes, which only the sender knows: between those of their neighbours.
+/// The sending times of lost probes, which only the sender knows, interpolated between their neighbours.
 fn interpolated(times: &[Option<u64>], interval_ns: u64) -> Vec<u64> {
     let known: Vec<(usize, u64)> =
         times.iter().enumerate().filter_map(|(at, time)| Some((at, (*time)?))).collect();

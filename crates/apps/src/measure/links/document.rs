@@ -23,7 +23,7 @@ pub struct Document<'a> {
 struct Link<'a> {
     name: &'a str,
     base_rtt_s: Option<f64>,
-    /// Of small packets on the idle link.
+    /// Round-trip times of small packets on the idle link.
     rtt_s: Quantiles,
     mtu_bytes: u32,
     up: OneWay,
@@ -42,7 +42,7 @@ struct OneWay {
     capacity: Option<Capacity>,
     queue: Option<Queue>,
     loss: Option<Loss>,
-    /// Delay above the least, of small packets on the idle link.
+    /// Delay above the minimum, of small packets on the idle link.
     delay_s: Option<Quantiles>,
     jitter_s: Option<f64>,
     jitter_fit: Option<Jitter>,

@@ -2,14 +2,14 @@
 //!
 //! ```text
 //! client                                            server
-//!   Open: most bytes that the server sends  -------->
+//!   Open: most bytes that the server may send ------>
 //!   <--------  Open: most bytes that it will send
 //!   Train: send these probes  ---------------------->
 //!   <========  probes
-//!   <--------  Sent: so many of them
+//!   <--------  Sent: number of probes sent
 //!   ========>  probes
-//!   Sent: so many of this train  ------------------->
-//!   <--------  Log: what arrived of it
+//!   Sent: number of probes sent  ------------------->
+//!   <--------  Log: arrivals of this train
 //! ```
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
@@ -17,9 +17,9 @@ use bytes::{Buf, BufMut, Bytes, BytesMut};
 /// Version of the messages; the first byte of [`Message::Open`]. Plans of throughput measurements begin with another
 /// number, so that one server serves both.
 pub const VERSION: u8 = 0x41;
-/// Most probes of a train.
+/// Maximum number of probes of a train.
 pub const TRAIN_LIMIT: u32 = 1 << 15;
-/// Most arrivals in one message of a log.
+/// Maximum number of arrivals in one message of a log.
 pub const LOG_PART: usize = 4000;
 
 /// A train of probes.
@@ -51,21 +51,21 @@ pub struct Arrival {
 /// A message.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Message {
-    /// Opens the measurement: the most bytes that the server sends.
+    /// Opens the measurement: maximum number of bytes that the server sends.
     Open {
         /// Bytes of IP packets.
         bytes: u64,
     },
     /// Asks the server to send a train.
     Train(Train),
-    /// Ends a train: so many probes were sent.
+    /// Ends a train, with the number of probes sent.
     Sent {
         /// The train.
         id: u32,
         /// Probes that were sent, from the first one on.
         count: u32,
     },
-    /// What arrived of a train, in several parts.
+    /// The arrivals of a train, in several parts.
     Log {
         /// The train.
         id: u32,
@@ -131,7 +131,7 @@ impl Message {
         out.freeze()
     }
 
-    /// Decodes a message. None if it is invalid.
+    /// Decodes a message. `None` if it is invalid.
     pub fn decode(mut bytes: &[u8]) -> Option<Self> {
         let message = match bytes.try_get_u8().ok()? {
             VERSION => Self::Open { bytes: bytes.try_get_u64().ok()? },

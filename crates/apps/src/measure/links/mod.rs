@@ -1,8 +1,8 @@
-//! Measures each link between two ends, in both directions, by probes beside an association.
+//! Measures each link between two ends, in both directions, by probes next to an association.
 //!
-//! The client decides what is sent. Each train is a request of its own with its number of probes, size and pace, so
-//! that a server sends nothing after its client has gone. Both ends limit the bytes of a measurement, and what they
-//! keep of the other end's probes.
+//! The client decides what is sent. Each train is a separate request with its number of probes, size and pace, so
+//! that a server sends nothing after its client has gone. Both ends limit the bytes of a measurement, and the
+//! memory for the other end's probes.
 
 mod client;
 mod document;

@@ -1,4 +1,4 @@
-//! Sends a train at its pace, and collects what arrives of the peer's trains.
+//! Sends a train at its pace, and collects the arrivals of the peer's trains.
 
 use std::collections::BTreeMap;
 
@@ -7,18 +7,18 @@ use ropewalk_runtime::endpoint::{Association, ProbeBurst, ReceivedProbe};
 
 use super::message::{Arrival, TRAIN_LIMIT, Train};
 
-/// Most time that a late pacer makes up for. What is later shifts the rest of the train: a longer burst would fill
-/// queues that the train should leave empty.
+/// Maximum time that a late pacer makes up for. A longer delay shifts the rest of the train: a longer burst would
+/// fill queues that the train should leave empty.
 const CATCH_UP: Duration = Duration::from_millis(4);
-/// Most trains whose arrivals are kept.
+/// Maximum number of trains whose arrivals are kept.
 const LOGS_LIMIT: usize = 64;
-/// Most arrivals that are kept, over all trains.
+/// Maximum number of arrivals that are kept, over all trains.
 const ARRIVALS_LIMIT: usize = 1 << 18;
-/// A train is over if nothing has arrived for so many of its largest gaps.
+/// A train ends if nothing has arrived for this multiple of its largest gap.
 const QUIET_GAPS: u64 = 4;
 const QUIET_MIN: Duration = Duration::from_millis(200);
 const QUIET_MAX: Duration = Duration::from_millis(1500);
-/// The same if nothing of the train has arrived at all.
+/// The same if no probe of the train has arrived.
 const SILENT: Duration = Duration::from_millis(2500);
 
 /// A train that is being sent.
@@ -64,7 +64,7 @@ impl Pacer {
         (probes as u32).saturating_sub(self.sent_ns.len() as u32)
     }
 
-    /// Sends what is due.
+    /// Sends the groups that are due.
     pub fn advance(&mut self, association: &Association, now: Time) {
         if self.is_over || now < self.start {
             return;
@@ -93,7 +93,7 @@ impl Pacer {
     }
 }
 
-/// What has arrived of one train.
+/// Arrivals of one train.
 #[derive(Debug, Default)]
 pub struct Log {
     arrivals: Vec<Arrival>,
@@ -123,7 +123,7 @@ impl Log {
         self.arrivals.len() >= sent as usize || now.since(since) >= quiet
     }
 
-    /// Arrivals in their order.
+    /// Arrivals in order.
     pub fn arrivals(&self) -> &[Arrival] {
         &self.arrivals
     }
@@ -139,7 +139,7 @@ impl Log {
     }
 }
 
-/// What has arrived of all trains. A peer that sends more than the limits loses the rest.
+/// Arrivals of all trains. If a peer sends more than the limits, the rest is dropped.
 #[derive(Debug, Default)]
 pub struct Logs {
     logs: BTreeMap<u32, Log>,
@@ -166,14 +166,14 @@ impl Logs {
         }
     }
 
-    /// The sender has sent so many probes of a train.
+    /// Records how many probes of a train the sender has sent.
     pub fn end(&mut self, train: u32, sent: u32, now: Time) {
         if let Some(log) = self.log(train) {
             log.ended.get_or_insert((sent.min(TRAIN_LIMIT), now));
         }
     }
 
-    /// Removes and returns a train of which nothing more is expected.
+    /// Removes and returns a train that is complete.
     pub fn take_complete(&mut self, now: Time) -> Option<(u32, Log)> {
         let id = *self.logs.iter().find(|(_, log)| log.is_complete(now))?.0;
         let log = self.logs.remove(&id)?;

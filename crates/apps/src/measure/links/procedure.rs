@@ -23,14 +23,14 @@ const SMALL_BYTES: u16 = 100;
 /// Idle phase: interval and number of the small probes.
 const IDLE_INTERVAL_NS: u64 = 20_000_000;
 const IDLE_COUNT: u32 = 100;
-/// Share of the overload's rate that all small probes beside it may have: they lead through the same bottleneck if it
-/// is shared, and would make it seem slower.
+/// Maximum rate of all small probes during an overload, as a share of the overload's rate: a shared bottleneck also
+/// carries these probes, and would seem slower.
 const WATCH_SHARE: f64 = 0.005;
-/// Least interval of these probes, seconds, and how many are sent before the overload.
+/// Minimum interval of these probes, seconds, and how many are sent before the overload.
 const WATCH_INTERVAL_S: f64 = 0.01;
 const WATCH_LEAD: f64 = 10.0;
-/// Full-size probes of the idle phase, and their interval. They show what the size adds to the delay: the sum of the
-/// transmission times of all hops (Jacobson, "pathchar", 1997).
+/// Full-size probes of the idle phase, and their interval. They show how the size increases the delay: by the sum of
+/// the transmission times of all hops (Jacobson, "pathchar", 1997).
 const FULL_INTERVAL_NS: u64 = 60_000_000;
 const FULL_COUNT: u32 = 20;
 /// Probes of the first train; each further one is four times as long.
@@ -42,15 +42,15 @@ const DISPERSION_S: f64 = 0.02;
 const FALLBACK_BPS: f64 = 1e6;
 /// Offered rate of an overload, as a multiple of the guess.
 const OVERLOAD_FACTOR: f64 = 2.0;
-/// Duration of the first overload, and its factor if the queue was not full at its end.
+/// Duration of the first overload, and the factor by which it is extended if the queue was not full at its end.
 const OVERLOAD_S: f64 = 1.5;
 const LONGER: f64 = 3.0;
-/// Most overloads per link and direction.
+/// Maximum number of overloads per link and direction.
 const ATTEMPTS: usize = 5;
 /// Offered rate of the last overload of a shared bottleneck, as a multiple of its rate, and its duration after the
-/// queue is full, seconds. The link in front of the bottleneck may be little faster, and its own queue must stay empty.
-/// It is sent if a link delays another one by this share of its own delay, with this correlation: if its own queue was
-/// full as well, the share is small.
+/// queue is full, seconds. The link in front of the bottleneck may be only slightly faster, and its own queue must
+/// stay empty. The overload is sent if a link delays another one by this share of its own delay, with this
+/// correlation: the share is small if the link's own queue was full as well.
 const GENTLE_RISE: f64 = 0.1;
 const GENTLE_CORRELATION: f64 = 0.6;
 const GENTLE_FACTOR: f64 = 1.2;
@@ -63,7 +63,7 @@ const VARIATION: f64 = 0.2;
 const TRACE_S: f64 = 8.0;
 /// Rate of the probes for losses, as a share of the capacity. Both directions of a shared medium fit.
 const LOSS_SHARE: f64 = 0.4;
-/// Least duration of the probes for losses, seconds.
+/// Minimum duration of the probes for losses, seconds.
 const LOSS_MIN_S: f64 = 5.0;
 /// Longest wait for all paths, seconds.
 const PATHS_WAIT_S: f64 = 3.0;
@@ -71,13 +71,13 @@ const PATHS_WAIT_S: f64 = 3.0;
 /// Limits of a measurement.
 #[derive(Clone, Copy, Debug)]
 pub struct LinkPlan {
-    /// About how long it may take, seconds. With many or slow links it takes longer.
+    /// Approximate duration, seconds. With many or slow links it takes longer.
     pub seconds: f64,
-    /// Most bytes of probes that both ends together send.
+    /// Maximum number of bytes of probes that both ends together send.
     pub max_bytes: u64,
 }
 
-/// What the measurement does now.
+/// The current step of the measurement.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Step {
     /// Small probes on idle links.
@@ -95,8 +95,8 @@ pub enum Step {
 
 const DIRECTIONS: [Direction; 2] = [Direction::Up, Direction::Down];
 
-/// Measures all paths of an association to a server of measurements. `report` gets each step and the share of the
-/// work that is done before it. Ends the association.
+/// Measures all paths of an association to a server of measurements. `report` receives each step and the share of
+/// the work that is done before it. Ends the association.
 ///
 /// # Errors
 /// [`MeasureError`].
@@ -130,7 +130,7 @@ pub async fn measure(
     Ok(found)
 }
 
-/// Waits until all paths are in use, but not for long. Returns those that are.
+/// Waits briefly until all paths are in use. Returns those that are.
 async fn wait_for_paths(association: &Association, clock: Clock) -> Vec<usize> {
     let began = clock.now();
     loop {
@@ -156,7 +156,7 @@ struct Procedure<'a> {
     shared_s: Vec<[f64; 2]>,
 }
 
-/// What an overload has shown.
+/// Result of an overload.
 struct Overload {
     carried: Capacity,
     queue: Option<Queue>,
@@ -245,8 +245,8 @@ impl<'a> Procedure<'a> {
         links.flat_map(|link| DIRECTIONS.map(|direction| (link, direction))).collect()
     }
 
-    /// One-way delay of a probe of `bytes` on the idle link, seconds. Only if no full-size probe has arrived, the link
-    /// is assumed to have a single hop of `rate_bps`.
+    /// One-way delay of a probe of `bytes` on the idle link, seconds. If no full-size probe has arrived, the link is
+    /// assumed to have a single hop of `rate_bps`.
     fn idle_delay_s(&self, link: usize, direction: Direction, bytes: u16, rate_bps: f64) -> f64 {
         let estimate = self.found.links[link].of(direction);
         let least = estimate.delays.map_or(0.0, |found| found.least_s);
@@ -254,7 +254,7 @@ impl<'a> Procedure<'a> {
         least + (f64::from(bytes) - f64::from(SMALL_BYTES)) * per_byte
     }
 
-    /// Guesses the capacity by trains, bit/s. A train uses a quarter of the allowance at most.
+    /// Guesses the capacity by trains, bit/s. A train uses at most a quarter of the allowance.
     async fn guess(
         &mut self,
         link: usize,
@@ -316,7 +316,7 @@ impl<'a> Procedure<'a> {
         Ok(())
     }
 
-    /// What an overload shows. Its tests for shared bottlenecks begin at index `tests`.
+    /// Evaluates an overload. Its tests for shared bottlenecks begin at index `tests`.
     fn evaluate(
         &self,
         link: usize,
@@ -344,7 +344,7 @@ impl<'a> Procedure<'a> {
         self.overloads[link][direction as usize] = probes;
     }
 
-    /// Overloads a shared bottleneck once more by little, so that no other queue fills.
+    /// Overloads a shared bottleneck once more, only slightly, so that no other queue fills.
     async fn overload_gently(
         &mut self,
         link: usize,
@@ -470,8 +470,8 @@ impl<'a> Procedure<'a> {
             let estimate = self.found.links[link].of(direction);
             let Some(carried) = estimate.capacity else { continue };
             let idle = self.idle_delay_s(link, direction, bytes, carried.rate_bps);
-            // Few probes fit into a slow link, so that its loss rate is not known well. There, the overload itself
-            // shows what was lost behind the queue.
+            // Few probes fit into a slow link, so its loss rate is uncertain. There, the overload itself shows the
+            // losses behind the queue.
             let seen = capacity::lost_behind_queue(&probes, idle);
             let lost = estimate.loss.map_or(0.0, |loss| match seen {
                 Some(seen) => seen.clamp(0.0, loss.high),
@@ -502,7 +502,7 @@ impl<'a> Procedure<'a> {
     }
 }
 
-/// The least round trip without the serialisation of the probes, seconds.
+/// The minimum round-trip time without the serialisation delay of the probes, seconds.
 fn base_rtt_s(link: &LinkEstimate) -> Option<f64> {
     let least = |direction| link.of(direction).delays.map(|found| found.least_s);
     let serialisation = |direction| {

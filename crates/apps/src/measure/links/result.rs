@@ -1,14 +1,15 @@
-//! What a measurement of links has found.
+//! Results of a measurement of links.
 
 use crate::measure::Direction;
 use crate::measure::estimate::{Capacity, Delays, LossFit, Queue, Sharing};
 
-/// One direction of a link. A value is missing if no probe arrived, or the limit of bytes did not permit it.
+/// One direction of a link. A value is missing if no probe arrived, or the byte limit did not permit the
+/// measurement.
 #[derive(Clone, Debug, Default)]
 pub struct DirectionEstimate {
     /// Delays while the link was nearly idle.
     pub delays: Option<Delays>,
-    /// What a byte adds to the delay of a packet on the idle link, seconds; the sum over all hops.
+    /// Increase of a packet's delay per byte on the idle link, seconds; the sum over all hops.
     pub seconds_per_byte: Option<f64>,
     /// Capacity, corrected for the loss rate.
     pub capacity: Option<Capacity>,
@@ -18,7 +19,8 @@ pub struct DirectionEstimate {
     pub loss: Option<LossFit>,
     /// Probes per second that gave `loss`.
     pub loss_probes_per_s: f64,
-    /// (largest - smallest) / mean of the rates in intervals of 0.35 s or more; none if the overload was too short.
+    /// (largest - smallest) / mean of the rates in intervals of 0.35 s or more. `None` if the overload was too
+    /// short.
     pub variation: Option<f64>,
     /// If the rate varies: a Mahimahi trace, milliseconds.
     pub trace: Vec<u64>,
@@ -29,7 +31,7 @@ pub struct DirectionEstimate {
 pub struct LinkEstimate {
     /// Index of the path in the association.
     pub path: usize,
-    /// Base round trip: propagation alone, seconds.
+    /// Base round-trip time: propagation only, seconds.
     pub rtt_s: Option<f64>,
     /// Median, 95th and 99th percentile of the round trips of small probes, seconds.
     pub rtt_quantiles_s: [f64; 3],
@@ -58,7 +60,7 @@ impl LinkEstimate {
     }
 }
 
-/// What the overload of one link did to another one.
+/// Effect of the overload of one link on another one.
 #[derive(Clone, Copy, Debug)]
 pub struct SharingTest {
     /// Direction of the overload.
@@ -67,7 +69,7 @@ pub struct SharingTest {
     pub overloaded: usize,
     /// The other link.
     pub watched: usize,
-    /// What was found.
+    /// The result.
     pub found: Sharing,
 }
 
@@ -86,7 +88,7 @@ pub struct LinkMeasurement {
 
 impl LinkMeasurement {
     /// Whether two links share a bottleneck in a direction: the overload of one of them delays the other. If only one
-    /// of them has its bottleneck in the shared part, only its overload shows it.
+    /// of them has its bottleneck in the shared part, only that link's overload shows it.
     pub fn shares(&self, direction: Direction, a: usize, b: usize) -> bool {
         self.sharing.iter().any(|test| {
             let pair = (test.overloaded, test.watched);

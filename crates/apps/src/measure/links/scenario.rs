@@ -10,12 +10,12 @@ use crate::measure::estimate::{JitterFit, LossModel};
 
 /// Width of the 10th to 90th percentile of delays below which jitter is left out: the two hosts cause as much.
 const JITTER_MIN_S: f64 = 2e-3;
-/// Smallest queue that a scenario takes: one packet of the default size, bytes.
+/// Minimum queue of a scenario: one packet of the default size, bytes.
 const LEAST_QUEUE: f64 = 1500.0;
-/// Share of the shared bottleneck's rate from which a link's own capacity cannot be told from it.
+/// Share of the shared bottleneck's rate above which a link's own capacity cannot be distinguished from it.
 const OWN_RATE: f64 = 0.9;
 
-/// A scenario, and the files beside it.
+/// A scenario, and its additional files.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ScenarioFiles {
     /// The scenario file.
@@ -24,7 +24,7 @@ pub struct ScenarioFiles {
     pub traces: Vec<(String, String)>,
 }
 
-/// Names of the links: the interface that each path uses, else its position.
+/// Names of the links: the interface that each path uses, or its position.
 pub fn names(association: &Association, found: &LinkMeasurement) -> Vec<String> {
     let paths = association.stats().map(|stats| stats.paths).unwrap_or_default();
     let interface = |path: usize| paths.get(path)?.local.as_ref()?.interface.clone();
@@ -47,7 +47,8 @@ struct Shared {
     rates_bps: [Option<f64>; 2],
 }
 
-/// Writes the scenario of a measurement. `names` are those of its links; `stem` begins the names of trace files.
+/// Writes the scenario of a measurement. `names` are those of its links; `stem` is the prefix of trace file
+/// names.
 pub fn scenario(found: &LinkMeasurement, names: &[String], stem: &str) -> ScenarioFiles {
     let mut files = ScenarioFiles { toml: String::new(), traces: Vec::new() };
     let shared: Vec<Shared> = found
@@ -79,7 +80,7 @@ pub fn scenario(found: &LinkMeasurement, names: &[String], stem: &str) -> Scenar
     files
 }
 
-/// The largest capacity of links that share a bottleneck in this direction; none if they do not.
+/// The largest capacity of links that share a bottleneck in this direction. `None` if they do not.
 fn rate_of(found: &LinkMeasurement, members: &[usize], direction: Direction) -> Option<f64> {
     let shares = |a: &usize| members.iter().any(|b| a != b && found.shares(direction, *a, *b));
     let rates = members.iter().filter(|member| shares(member));

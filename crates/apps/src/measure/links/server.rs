@@ -1,4 +1,4 @@
-//! The server of a measurement of links: sends the trains that the client asks for, and reports those that arrive.
+//! The server of a measurement of links: sends the trains that the client requests, and reports those that arrive.
 
 use std::time::Duration;
 
@@ -9,9 +9,9 @@ use super::super::CONTROL;
 use super::message::{LOG_PART, Message, TRAIN_LIMIT, Train};
 use super::pacer::{Log, Logs, Pacer};
 
-/// Most bytes that the server sends to one client.
+/// Maximum number of bytes that the server sends to one client.
 const BYTES_LIMIT: u64 = 2_000_000_000;
-/// Most trains that are sent at the same time.
+/// Maximum number of trains that are sent at the same time.
 const PACERS_LIMIT: usize = 16;
 /// Longest train, seconds.
 const SECONDS_LIMIT: f64 = 60.0;

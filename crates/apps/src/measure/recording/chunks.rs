@@ -1,4 +1,4 @@
-//! The chunks of an SCTP packet that a measurement needs (RFC 9260, 3.3). A packet may be cut off.
+//! The chunks of an SCTP packet that a measurement needs (RFC 9260, 3.3). A packet may be truncated.
 
 /// The common header: ports, verification tag, checksum.
 const HEADER: usize = 12;
@@ -33,7 +33,7 @@ pub(super) fn tag(packet: &[u8]) -> Option<u32> {
     Some(u32::from_be_bytes(packet.get(4..8)?.try_into().ok()?))
 }
 
-/// The chunks of a packet, up to its end or to the first one that is cut off before its fields.
+/// The chunks of a packet, up to its end or to the first chunk that is truncated before its fields.
 pub(super) fn chunks(packet: &[u8]) -> Vec<Chunk> {
     let mut found = Vec::new();
     let mut rest = packet.get(HEADER..).unwrap_or_default();

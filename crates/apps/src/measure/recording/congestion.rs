@@ -1,22 +1,23 @@
-//! Losses of a full queue, told from others by the delay of the packets around them.
+//! Losses of a full queue, distinguished from others by the delay of the packets around them.
 //!
-//! A queue drops packets when it is full, that is when the round trip is longest. Other losses do not depend on the round
-//! trip: the round trips around them are spread like all others. Fisher's method (Statistical Methods for Research Workers,
-//! 21.1) decides: for each loss, the share of the round trips that are at least as long as the one before it is
-//! distributed evenly, unless the queue drops.
+//! A queue drops packets when it is full, that is when the round-trip time is longest. Other losses do not depend on
+//! the round-trip time: the round-trip times around them are distributed like all others. Fisher's method
+//! (Statistical Methods for Research Workers, 21.1) decides: for each loss, the share of the round-trip times that
+//! are at least as long as the one before it is distributed evenly, unless the queue drops.
 
 use std::collections::BTreeMap;
 
 use crate::measure::estimate::quantile;
 
-/// How improbable it has to be that the losses follow long round trips by chance.
+/// Maximum probability that the losses follow long round trips by chance.
 const CHANCE: f64 = 1e-3;
-/// The same of losses that come in numbers, as when a sender overruns the queue at its start, and how many these are.
+/// The same for losses in bursts, as when a sender overruns the queue at its start, and the size of such a burst.
 const CHANCE_OF_BURSTS: f64 = 0.01;
 const BURST: usize = 8;
-/// Minimum delay of a full queue that is found, seconds: the clock of TCP's timestamps counts milliseconds.
+/// Minimum delay of a full queue that can be detected, seconds: the clock of TCP's timestamps counts
+/// milliseconds.
 const LEAST_DELAY_S: f64 = 2e-3;
-/// A queue is as good as full from this share of its delay on.
+/// A queue counts as full from this share of its delay on.
 const NEARLY_FULL: f64 = 0.8;
 
 /// A delay that a packet shows.
@@ -43,14 +44,14 @@ pub(super) struct UnitSent {
     pub lost: bool,
 }
 
-/// What a queue that overflows shows.
+/// Properties of a queue that overflows.
 #[derive(Debug, PartialEq)]
 pub(super) struct FullQueue {
     /// Its delay when it is full, seconds.
     pub delay_s: f64,
     /// The units that were lost while it was full.
     pub drops: usize,
-    /// Whether each of the other units was lost: those that were sent while it was not full.
+    /// Whether each of the other units, sent while the queue was not full, was lost.
     pub others: Vec<bool>,
 }
 
@@ -60,7 +61,7 @@ pub(super) struct Delays {
     samples: Vec<(u64, f64)>,
     /// The delays, seconds, with the sizes of the packets, bytes.
     sizes: Vec<(f64, u32)>,
-    /// Delays above the least one, ascending.
+    /// Delays above the minimum, ascending.
     rises: Vec<f64>,
 }
 
@@ -76,8 +77,8 @@ impl Delays {
         Self { samples, sizes, rises }
     }
 
-    /// The least delay, without the time that a packet takes to enter a link of this rate, seconds; a rate of 0: with it.
-    /// Zero without samples.
+    /// The minimum delay, excluding the time that a packet takes to enter a link of this rate, seconds; a rate of 0
+    /// includes it. Zero without samples.
     pub fn least_s(&self, rate_bps: f64) -> f64 {
         let entering =
             |bytes: u32| if rate_bps > 0.0 { f64::from(bytes) * 8.0 / rate_bps } else { 0.0 };
@@ -85,12 +86,12 @@ impl Delays {
         all.reduce(f64::min).unwrap_or(0.0)
     }
 
-    /// How far the delay rises, without the longest hundredth of the samples, seconds.
+    /// Range of the delay, excluding the longest hundredth of the samples, seconds.
     pub fn range_s(&self) -> f64 {
         if self.rises.is_empty() { 0.0 } else { quantile(&self.rises, 0.99) }
     }
 
-    /// The last sample before a time: its number and its delay above the least.
+    /// The last sample before a time: its number and its delay above the minimum.
     fn before(&self, at_ns: u64) -> Option<(usize, f64)> {
         let next = self.samples.partition_point(|(time, _)| *time <= at_ns);
         let place = next.max(1) - 1;
@@ -126,8 +127,8 @@ impl Delays {
         })
     }
 
-    /// Divides the units into those that passed the queue while it was full, and others. `None` if no losses are those of a
-    /// full queue.
+    /// Divides the units into those that passed the queue while it was full, and others. `None` if no losses belong
+    /// to a full queue.
     pub fn full_queue(&self, units: &[UnitSent]) -> Option<FullQueue> {
         let delay_s = self.full(units).filter(|delay| *delay >= LEAST_DELAY_S)?;
         let is_full = |unit: &UnitSent| {
@@ -153,7 +154,7 @@ impl Delays {
     }
 }
 
-/// The probability that the sum of so many exponential variables of mean 1 is at least `sum`.
+/// The probability that the sum of `count` exponential variables of mean 1 is at least `sum`.
 fn gamma_tail(count: usize, sum: f64) -> f64 {
     if count == 0 || sum <= 0.0 {
         return 1.0;
@@ -198,7 +199,7 @@ mod tests {
         Delays::new(&samples)
     }
 
-    /// The delays of a sender that fills a queue of 50 ms again and again, and those of a queue that is never full.
+    /// The delays of a sender that fills a queue of 50 ms repeatedly, and those of a queue that is never full.
     fn saw(number: u64, period: u64) -> f64 {
         0.02 + 0.05 * (number % period) as f64 / period as f64
     }
@@ -225,7 +226,7 @@ mod tests {
             let both = units(&|n| n % period == period - 1 || is_random(n));
             if let Some(found) = delays(0..period * count).full_queue(&both) {
                 let lost = found.others.iter().filter(|lost| **lost).count();
-                // Those within 50 ms of a drop are taken for drops.
+                // Losses within 50 ms of a drop count as drops.
                 let near = 50.0 / period as f64;
                 let most = found.others.len() as f64 / every as f64;
                 let least = (most * (1.0 - 2.0 * near)).max(0.0);

@@ -7,7 +7,7 @@ use super::RecordedProtocol;
 use super::chunks::{Chunk, chunks, tag};
 use super::packets::{Content, Packet};
 
-/// Most flows that are told apart; data of further ones is not counted.
+/// Maximum number of flows that are distinguished; data of further ones is not counted.
 const FLOWS_LIMIT: usize = 1 << 16;
 
 /// Data in one direction of a connection.

@@ -1,4 +1,4 @@
-//! The header of an IP packet, which may be cut off behind its headers.
+//! The header of an IP packet, which may be truncated after its headers.
 
 use std::net::IpAddr;
 
@@ -15,19 +15,19 @@ pub(super) const UDP_HEADER: usize = 8;
 pub(super) struct Ip<'a> {
     pub(super) from: IpAddr,
     pub(super) to: IpAddr,
-    /// Size of the packet, bytes, also if the file has only its beginning.
+    /// Size of the packet, bytes, even if the file contains only its beginning.
     pub(super) bytes: u32,
     /// Bytes in front of the payload.
     pub(super) headers: u32,
     pub(super) protocol: u8,
-    /// Whether it is part of a larger packet.
+    /// Whether the packet is a fragment of a larger one.
     pub(super) fragment: bool,
     /// The payload, as much of it as the file has.
     pub(super) payload: &'a [u8],
 }
 
 impl<'a> Ip<'a> {
-    /// Parses a packet that had at most `on_link` bytes on the link. `None` if it is not a packet of IP.
+    /// Parses a packet that had at most `on_link` bytes on the link. `None` if it is not an IP packet.
     pub(super) fn parse(data: &'a [u8], on_link: u32) -> Option<Self> {
         let (ip, _) = LaxIpSlice::from_slice(data).ok()?;
         let total = match &ip {

@@ -19,11 +19,11 @@ const L2TP_V3: u8 = 115;
 /// The innermost IP packet of a frame that can be read.
 pub(super) struct Inner<'a> {
     pub(super) ip: Ip<'a>,
-    /// Size of the outermost IP packet, bytes: what the link has carried.
+    /// Size of the outermost IP packet, bytes: the size on the link.
     pub(super) outer_bytes: u32,
 }
 
-/// Why a frame has no IP packet that can be read: the name of a protocol that hides it, or nothing.
+/// Why a frame has no readable IP packet: the name of a protocol that hides it, or `None`.
 pub(super) type Hidden = Option<&'static str>;
 
 /// The next layer, and its bytes.
@@ -280,7 +280,7 @@ fn in_udp(data: &[u8]) -> Result<Option<(Layer, &[u8])>, Hidden> {
     Ok(Some(next))
 }
 
-/// Protocols over UDP that encrypt what they carry.
+/// Protocols over UDP that encrypt their payload.
 fn encrypted(ports: [u16; 2], data: &[u8]) -> Hidden {
     let has = |port: u16| ports.contains(&port);
     match data.first_chunk::<4>() {

@@ -1,8 +1,8 @@
-//! A link from a recording of packets: round trip, rate and loss of the largest transfer in a capture file.
+//! A link from a recording of packets: round-trip time, rate and loss of the largest transfer in a capture file.
 //!
-//! The capture may come from either end or from between them. The round trip has two parts: from the capture to the
-//! receiver and back, by data and its acknowledgement, and from the capture to the sender and back, by TCP's
-//! timestamps (RFC 7323) or the handshake.
+//! The capture may come from either end or from a point between them. The round trip has two parts: from the
+//! capture to the receiver and back, by data and its acknowledgement, and from the capture to the sender and back,
+//! by TCP's timestamps (RFC 7323) or the handshake.
 
 mod chunks;
 mod congestion;
@@ -46,11 +46,11 @@ pub struct Recording {
 pub enum RecordedProtocol {
     /// TCP.
     Tcp,
-    /// SCTP, also in UDP.
+    /// SCTP, including SCTP in UDP.
     Sctp,
 }
 
-/// What a capture shows of a path.
+/// Properties of a path in a capture.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RecordedPath {
     /// The sender of the data.
@@ -65,24 +65,24 @@ pub struct RecordedPath {
     pub rtts_s: Vec<f64>,
     /// The part of each round trip between the capture and the sender, if it is known, seconds.
     pub sender_part_s: Option<f64>,
-    /// Round trip of a packet without size over the empty path, seconds. Zero if no round trip is known.
+    /// Round-trip time of a packet of size zero over the empty path, seconds. Zero if no round trip is known.
     pub empty_rtt_s: f64,
-    /// Acknowledged bytes of IP packets per second, in the best seconds: their 95th percentile.
+    /// Acknowledged bits of IP packets per second: 95th percentile over the seconds of the transfer.
     pub peak_bps: f64,
-    /// The same over the whole transfer.
+    /// The same over the entire transfer.
     pub mean_bps: f64,
-    /// How far the delay at the queue has risen, without the longest hundredth of the samples, seconds. Zero if the capture
+    /// Rise of the delay at the queue, excluding the longest hundredth of the samples, seconds. Zero if the capture
     /// does not show it.
     pub rise_s: f64,
-    /// The queue was full, if losses show that.
+    /// The overflow of the queue, if losses show one.
     pub overflow: Option<Overflow>,
-    /// Losses in the order of sending: data that was seen twice, or that filled a gap late. Without those of a full queue.
+    /// Losses in sending order: data that was seen twice, or that filled a gap late. Excludes those of a full queue.
     pub loss: LossFit,
     /// Packets that filled a gap early enough to have been reordered.
     pub reordered: u64,
 }
 
-/// What a queue that has overflowed shows.
+/// Properties of a queue that has overflowed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Overflow {
     /// The delay of the full queue, seconds.
@@ -96,17 +96,17 @@ pub struct Overflow {
 pub enum RecordingError {
     /// The file cannot be read.
     Read,
-    /// It is neither pcap nor pcapng.
+    /// The file is neither pcap nor pcapng.
     Format,
-    /// It is damaged.
+    /// The file is damaged.
     Damaged,
-    /// It has no data of TCP or SCTP.
+    /// The file has no TCP or SCTP data.
     NoData,
-    /// It has none that can be read; most packets are of this kind.
+    /// The file has no readable data; most packets are of this kind.
     Hidden(&'static str),
     /// The data of the largest flow is not acknowledged.
     NotAcknowledged,
-    /// It is longer than the evaluation permits.
+    /// The recording is longer than the evaluation permits.
     TooLong,
 }
 

@@ -19,15 +19,15 @@ pub(super) struct Packet<'a> {
     pub(super) at_ns: u64,
     pub(super) from: SocketAddr,
     pub(super) to: SocketAddr,
-    /// Size of the IP packet, with those of tunnels around it, bytes, also if the file has only its beginning.
+    /// Size of the IP packet, including tunnels around it, bytes, even if the file contains only its beginning.
     pub(super) bytes: u32,
     pub(super) content: Content<'a>,
 }
 
-/// What a packet carries.
+/// The content of a packet.
 pub(super) enum Content<'a> {
     Tcp(Segment),
-    /// The SCTP packet, as much of it as the file has.
+    /// The SCTP packet, as far as the file contains it.
     Sctp(&'a [u8]),
 }
 
@@ -49,8 +49,8 @@ pub(super) struct Segment {
     pub(super) mss: Option<u16>,
 }
 
-/// Calls `take` with each packet that carries TCP or SCTP, or with the name of what hides it. Returns the number of all
-/// packets.
+/// Calls `take` with each packet that carries TCP or SCTP, or with the name of the protocol that hides it. Returns
+/// the number of all packets.
 ///
 /// # Errors
 /// [`RecordingError`].

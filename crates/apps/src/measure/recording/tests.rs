@@ -1,4 +1,4 @@
-//! Captures that are made here, of links whose properties are known.
+//! Synthetic captures of links with known properties.
 
 use std::io::Cursor;
 
@@ -62,7 +62,7 @@ impl Trace {
         self.0.push((at_ns, packet));
     }
 
-    /// The capture in the format of `tcpdump`, of which each packet keeps at most `kept` bytes.
+    /// The capture in the format of `tcpdump`, with at most `kept` bytes of each packet.
     fn pcap(self, kept: usize) -> Vec<u8> {
         pcap(self.0, 1, kept)
     }
@@ -109,8 +109,8 @@ pub(super) fn pcap(mut frames: Vec<(u64, Vec<u8>)>, link: u32, kept: usize) -> V
     out
 }
 
-/// TCP packets, of which every 50th is lost and sent again 50 ms later. `share` is the part of the round
-/// trip between the sender and the capture: 0 at the sender, 1 at the receiver.
+/// TCP packets; every 50th is lost and retransmitted 50 ms later. `share` is the part of the round trip
+/// between the sender and the capture: 0 at the sender, 1 at the receiver.
 fn tcp_trace(share: f64, packets: u32) -> Trace {
     let mut trace = Trace::default();
     let near = (RTT_NS as f64 / 2.0 * share) as u64;
@@ -169,7 +169,7 @@ fn each_of_several_losses_in_a_row_counts_at_the_receiver() {
     for order in [[0, 1, 2], [2, 1, 0], [1, 0, 2]] {
         let mut trace = Trace::default();
         for number in 0..1000_u32 {
-            // Of each fifty packets, three are lost and come a round trip and a half later, in this order.
+            // Three of each fifty packets are lost and arrive one and a half round trips later, in this order.
             let place = order.iter().position(|place| number % 50 == 40 + place);
             let late = place.map_or(0, |place| RTT_NS * 3 / 2 + place as u64 * 1000);
             let at = 1_000_000_000 + u64::from(number) * PACKET_NS + late;
@@ -209,7 +209,7 @@ fn an_association_of_sctp_shows_each_of_its_paths() {
         let first = u32::MAX - 500;
         let data = chunk(0, &[&first.wrapping_add(number).to_be_bytes()[..], &[0; 1400]].concat());
         trace.sctp(at, true, network, &data);
-        // Each SACK reports this chunk alone, behind a cumulative TSN that stays.
+        // Each SACK reports only this chunk, beyond a cumulative TSN that does not advance.
         let block = (number as u16 + 1).to_be_bytes();
         let fields = [&[0, 1, 0, 0, 0, 1, 0, 0][..], &block, &block].concat();
         let sack = [&first.wrapping_sub(1).to_be_bytes()[..], &fields].concat();

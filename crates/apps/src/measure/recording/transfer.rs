@@ -14,43 +14,44 @@ use super::packets::{Content, Packet, Segment};
 use super::{Overflow, RecordedPath, RecordedProtocol, RecordingError};
 use crate::measure::estimate::loss;
 
-/// Most units of data whose losses are evaluated.
+/// Maximum number of units of data whose losses are evaluated.
 const UNITS_LIMIT: u64 = 6_000_000;
-/// Most paths of an association.
+/// Maximum number of paths of an association.
 const PATHS_LIMIT: usize = 64;
-/// Most round trips that are kept for each path.
+/// Maximum number of round trips that are kept for each path.
 const SAMPLES_LIMIT: usize = 1 << 20;
-/// Length of an interval in which acknowledged bytes are counted, nanoseconds, and most of them: those of a day.
+/// Length of an interval in which acknowledged bytes are counted, nanoseconds, and maximum number of intervals:
+/// those of a day.
 const BIN_NS: u64 = 100_000_000;
 const BINS_LIMIT: u64 = 864_000;
 /// Intervals of a second.
 const PEAK_BINS: usize = 10;
-/// Per cent of the seconds in which less was acknowledged than at the rate of the path. Acknowledgements that waited for each
-/// other come in groups, so that the largest second has too many.
+/// Percentile of the acknowledged bytes per second that counts as the rate of the path. Delayed acknowledgements
+/// arrive in groups, so the maximum would be too high.
 const PEAK_SHARE: usize = 95;
 /// A gap that is filled after this share of the round trip counts as a loss, otherwise as reordering.
 const LATE_SHARE: f64 = 0.5;
-/// The round trip for this purpose before there is a sample, seconds.
+/// The round-trip time assumed for this purpose before there is a sample, seconds.
 const FIRST_RTT_S: f64 = 0.1;
 /// Longest time between two records of one packet, seconds.
 const COPY_S: f64 = 1e-3;
-/// Most timestamps that wait for their echo.
+/// Maximum number of timestamps that wait for their echo.
 const ECHOES_LIMIT: usize = 10_000;
 /// TCP's segment size if the capture has no SYN: that of Ethernet with timestamps, bytes.
 const SEGMENT_BYTES: u64 = 1448;
-/// Positions begin here, so that data before the first packet of the capture has positive ones.
+/// Positions start here, so that data before the first packet of the capture has positive ones.
 const ORIGIN: u64 = 1 << 32;
 
 pub(super) struct Transfer {
     flow: Flow,
     /// The first sequence number that was seen with data.
     first: Option<u32>,
-    /// Bytes of a unit, whose losses are counted.
+    /// Size of a unit for counting losses, bytes.
     unit: u64,
     /// End of the highest data so far.
     high: u64,
     seen: RangeSet,
-    /// Gaps in what was seen: start, and end with the time when it appeared.
+    /// Gaps in the seen data: start, and end with the time when the gap appeared.
     gaps: BTreeMap<u64, (u64, u64)>,
     /// Data that is not acknowledged, by its first position.
     outstanding: BTreeMap<u64, Sent>,
@@ -62,9 +63,9 @@ pub(super) struct Transfer {
     /// Times of the packets that open the connection, and whether the sender of the data sent the first one.
     opening: [Option<u64>; 3],
     sender_opens: bool,
-    /// Least time from the capture to the sender and back, nanoseconds.
+    /// Minimum time from the capture to the sender and back, nanoseconds.
     sender_part_ns: Option<u64>,
-    /// The same of each packet that shows it.
+    /// The same for each packet that shows it.
     sender_parts: Vec<Sample>,
     /// TCP's timestamps that wait for their echo, by direction: of the sender, of the receiver.
     stamps: [BTreeMap<u32, Stamped>; 2],
@@ -248,7 +249,7 @@ impl Transfer {
     fn returned_chunks(&mut self, packet: &Packet<'_>, all: &[Chunk]) {
         for chunk in all {
             match chunk {
-                // The tag of an INIT is 0: it belongs to any association, of which the first one counts.
+                // The tag of an INIT is 0, so it may belong to any association; the first INIT counts.
                 Chunk::Init if self.first.is_none() => self.open(0, packet.at_ns, false),
                 Chunk::InitAck if self.is_reverse(packet) => self.open(1, packet.at_ns, false),
                 Chunk::CookieEcho if self.is_reverse(packet) => self.open(2, packet.at_ns, false),
@@ -277,7 +278,7 @@ impl Transfer {
     /// Notes the steps that open the connection: request, answer, and what follows the answer.
     fn open(&mut self, step: usize, at_ns: u64, by_sender: bool) {
         match step {
-            // It is not known to which of several requests the answer belongs: the last one counts.
+            // The answer may belong to any of several requests: the last one counts.
             0 => self.opening = [Some(at_ns), None, None],
             1 if self.opening[0].is_some() && self.opening[1].is_none() => {
                 (self.opening[1], self.sender_opens) = (Some(at_ns), !by_sender);
@@ -305,7 +306,7 @@ impl Transfer {
 
     fn note_stamp(&mut self, direction: usize, value: u32, stamped: Stamped) {
         let newest = &mut self.newest_stamps[direction];
-        // Of several packets with one value, the first one counts: the echo may be that of any of them.
+        // The first of several packets with one value counts: the echo may be that of any of them.
         if newest.is_some_and(|newest| value.wrapping_sub(newest).wrapping_sub(1) >= 1 << 31) {
             return;
         }
@@ -396,7 +397,8 @@ impl Transfer {
         Ok(())
     }
 
-    /// Since when data before the highest one was missing. `None` if it was not, or is from before the capture began.
+    /// Since when data before the highest position has been missing. `None` if it was not missing, or was sent before
+    /// the capture started.
     fn missing_since(&mut self, start: u64, end: u64) -> Option<u64> {
         if start >= self.high {
             return None;
@@ -474,7 +476,8 @@ impl Transfer {
         }
     }
 
-    /// Removes data that is acknowledged. With `timed`, the newest of it gives each path a round trip.
+    /// Removes data that is acknowledged. With `timed`, the newest data gives each path a round-trip
+    /// time sample.
     fn acknowledge(&mut self, at_ns: u64, start: u64, end: u64, timed: bool) {
         if start >= end {
             return;
@@ -530,7 +533,7 @@ impl Transfer {
         let (first, last) = self.times.ok_or(RecordingError::NoData)?;
         let seconds = last.saturating_sub(first) as f64 * 1e-9;
         let part = self.sender_part_ns.map(|part| part as f64 * 1e-9);
-        // Of TCP alone, which has one path.
+        // Only for TCP, which has one path.
         let before = Delays::new(&self.sender_parts);
         let acknowledged = |path: &Path| path.bins.iter().any(|bytes| *bytes > 0);
         let paths: Vec<_> = self
@@ -547,7 +550,7 @@ impl Transfer {
 }
 
 impl Path {
-    /// `before`: delays between the sender and the capture.
+    /// Computes the figures. `before` contains the delays between the sender and the capture.
     fn figures(self, sender_part_s: Option<f64>, before: &Delays) -> Option<RecordedPath> {
         let bins = &self.bins;
         let bits = |bytes: u64, bins: usize| {

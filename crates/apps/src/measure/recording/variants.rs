@@ -1,4 +1,4 @@
-//! The same transfer as other senders, links and captures have it: the count of losses stays exact.
+//! The same transfer with variants of sender, link and capture: the count of losses stays exact.
 
 use std::io::Cursor;
 
@@ -21,10 +21,10 @@ struct Sender {
     mss: u16,
     /// Bytes that are sent first, such as a request.
     first: u32,
-    /// One of so many segments is lost once.
+    /// One of this number of segments is lost once.
     every: u32,
     isn: u32,
-    /// Segments in each packet of the capture, as network cards that segment have them.
+    /// Segments in each packet of the capture, as with network cards that do segmentation.
     merged: u32,
     ipv6: bool,
 }
@@ -60,7 +60,7 @@ fn tcp(
     packet
 }
 
-/// A transfer as a capture at the sender has it, and the number of its losses.
+/// A transfer as captured at the sender, and the number of its losses.
 fn transfer(sender: &Sender) -> (Packets, usize) {
     let size = u32::from(sender.mss) - 12;
     let (mut packets, mut lost, mut next) = (Vec::new(), 0, sender.isn.wrapping_add(1));

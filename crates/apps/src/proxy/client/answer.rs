@@ -19,13 +19,13 @@ use super::chunked::ChunkedBody;
 use super::client_connection::{Body, Framing};
 use super::http::{HEAD_LIMIT, is_hop_by_hop, refusal, values};
 
-/// Maximum number of header fields in an answer. Some servers set a cookie per setting.
+/// Maximum number of header fields in an answer. Some servers set one cookie per setting.
 const FIELD_LIMIT: usize = 256;
 
 /// Properties of a request that determine how its answer is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AnswerContext {
-    /// RFC 9112, 6.3: an answer to HEAD has no content, whatever its fields say.
+    /// RFC 9112, 6.3: an answer to HEAD has no content, regardless of its fields.
     pub head_only: bool,
     /// RFC 9110, 15.2: "a server MUST NOT send a 1xx response to an HTTP/1.0 client".
     pub interim: bool,
@@ -109,7 +109,7 @@ pub fn parse(
 }
 
 /// RFC 9112, 6.3: equal values count as one. Different or invalid values are an error, because two readers could
-/// find two ends.
+/// find different ends.
 fn content_length(fields: &[httparse::Header<'_>]) -> Result<Option<u64>, &'static str> {
     let mut length = None;
     for value in
@@ -135,12 +135,12 @@ fn ends_chunked(fields: &[httparse::Header<'_>]) -> bool {
     last.trim_ascii().eq_ignore_ascii_case(b"chunked")
 }
 
-/// The stream of a plain request. What is written goes to the server unchanged, what is read is rewritten.
+/// The stream of a plain request. Written bytes go to the server unchanged, read bytes are rewritten.
 #[derive(Debug)]
 pub struct AnswerStream<S> {
     stream: S,
     context: AnswerContext,
-    /// Bytes of the server that were not parsed or passed on yet.
+    /// Bytes of the server that have not been parsed or forwarded yet.
     received: BytesMut,
     /// Rewritten bytes for the program.
     ready: BytesMut,
@@ -151,9 +151,9 @@ pub struct AnswerStream<S> {
 enum State {
     /// Waits for a complete head. The parser has failed with this number of bytes.
     Head { parsed: usize },
-    /// Passes the body on.
+    /// Forwards the body.
     Body(Body),
-    /// The answer has ended. What follows belongs to no request.
+    /// The answer has ended. Later bytes belong to no request.
     End,
 }
 
@@ -200,7 +200,7 @@ impl<S: AsyncRead + Unpin> AnswerStream<S> {
         }
     }
 
-    /// Answers in the place of the server.
+    /// Answers in place of the server.
     fn fail(&mut self, why: &str) {
         self.ready.extend_from_slice(&refusal(502, why));
         self.state = State::End;
@@ -223,7 +223,7 @@ impl<S: AsyncRead + Unpin> AnswerStream<S> {
         Poll::Ready(Ok(()))
     }
 
-    /// Passes bytes of the body on.
+    /// Forwards bytes of the body.
     fn poll_body(
         &mut self,
         context: &mut Context<'_>,
@@ -242,7 +242,8 @@ impl<S: AsyncRead + Unpin> AnswerStream<S> {
             self.state = State::End;
             return Poll::Ready(Ok(()));
         }
-        // Programs read sloppy chunks in different ways. The connection ends here, so the end of its bytes is safe.
+        // Programs read malformed chunks in different ways. The connection ends here, so the end of its bytes is
+        // unambiguous.
         let taken = body.advance(new).unwrap_or_else(|_| {
             *body = Body::Everything;
             new.len()
@@ -271,7 +272,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for AnswerStream<S> {
             match &this.state {
                 State::End => return Poll::Ready(Ok(())),
                 State::Body(_) => return this.poll_body(context, out),
-                // A head may have arrived together with the one before it.
+                // A head may have arrived together with the previous one.
                 State::Head { parsed: 0 } if !this.received.is_empty() => this.advance_head(0),
                 State::Head { parsed } => {
                     let parsed = *parsed;

@@ -3,7 +3,7 @@
 //! The bytes pass unchanged. Only the end matters: bytes after it are another request, perhaps for another server,
 //! with credentials that the first server must not see.
 
-/// Longest line of a chunk size with its extensions, and longest trailer section, bytes.
+/// Maximum length of a chunk size line with its extensions, and of the trailer section, bytes.
 const LINE_LIMIT: u32 = 8 << 10;
 
 /// The framing is invalid.
@@ -20,7 +20,7 @@ pub struct ChunkedBody {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// In the hexadecimal digits of a chunk size. None before the first digit.
+    /// In the hexadecimal digits of a chunk size. `None` before the first digit.
     Size(Option<u64>),
     /// After the digits of a chunk size, up to the line feed.
     Extension(u64),

@@ -20,11 +20,11 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(15);
 /// Why there is no valid request.
 #[derive(Debug)]
 pub enum RequestError<E> {
-    /// It is malformed or refused.
+    /// The request is malformed or refused.
     Malformed(E),
-    /// It is longer than permitted.
+    /// The request is longer than permitted.
     TooLong,
-    /// It was not complete in time.
+    /// The request was not complete in time.
     TimedOut,
     /// The client closed the connection.
     Closed,
@@ -62,7 +62,7 @@ impl<E: std::fmt::Display> std::fmt::Display for RequestError<E> {
 #[derive(Debug)]
 pub struct ClientConnection {
     socket: TcpStream,
-    /// Bytes that were read and not yet parsed or passed on.
+    /// Bytes that were read and not yet parsed or forwarded.
     ahead: BytesMut,
     until: Instant,
     /// Which of the client's bytes go to the server.

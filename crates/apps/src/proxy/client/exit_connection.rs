@@ -23,9 +23,9 @@ pub struct EstablishedConnection {
     pub description: String,
     /// Whether the exit is silent: it has recently answered on no path.
     pub silent: watch::Receiver<bool>,
-    /// Asks the exit for an answer on each path. Without one, it becomes silent.
+    /// Requests an answer of the exit on each path. Without an answer, the exit becomes silent.
     pub ask: Box<dyn Fn() + Send + Sync>,
-    /// Waits until it is known that a silent exit has stopped, and that the paths are not to blame.
+    /// Waits until it is certain that a silent exit has stopped, and that the paths are not the cause.
     pub stopped: Stopped,
 }
 
@@ -55,7 +55,7 @@ pub struct ConnectTimeouts {
     pub doubt: Duration,
     /// If the second connection succeeds, the time that the first one has to recover (3 s).
     pub grace: Duration,
-    /// Interval at which the exit is asked for an answer while programs are connected (10 s).
+    /// Interval at which the exit must answer a request while programs are connected (10 s).
     pub ask: Duration,
 }
 
@@ -93,7 +93,7 @@ impl ExitConnection {
         Self { current, timeouts }
     }
 
-    /// Opens a stream to the target without waiting for the answer: bytes may be written at once.
+    /// Opens a stream to the target without waiting for the answer: bytes may be written immediately.
     ///
     /// # Errors
     /// `ReasonKind::NoExit`, or `ReasonKind::Busy` if there are too many connections.
@@ -194,7 +194,7 @@ async fn maintain(
             ConnectionEnd::Ended(why) => {
                 publish.send_replace(None);
                 (reconnector.notify)(Notice::Lost(why.into()));
-                // An exit that accepts and closes connections at once must not be contacted too often.
+                // An exit that accepts connections and closes them immediately must not be contacted too often.
                 if since.elapsed() > timeouts.longest_pause {
                     reconnector.pause = timeouts.first_pause;
                 } else {
@@ -211,11 +211,11 @@ async fn maintain(
 
 type Publisher = watch::Sender<Option<Arc<Connection>>>;
 
-/// Why a connection has ended whose exit has stopped.
+/// Why a connection has ended after its exit stopped.
 const STOPPED: &str = "the exit was stopped: its port is closed";
 
-/// Asks a quiet exit for answers while programs are connected. A program may wait for data of an exit that was killed,
-/// without sending anything that would have to be acknowledged. Does not return.
+/// Requests answers from a quiet exit while programs are connected. A program may wait for data of an exit that was
+/// killed, without sending anything that must be acknowledged. Does not return.
 async fn ask_while_used(
     connection: &Connection,
     silent: &watch::Receiver<bool>,
@@ -231,9 +231,9 @@ async fn ask_while_used(
     }
 }
 
-/// What happened to a connection.
+/// How a connection ended.
 enum ConnectionEnd {
-    /// It has ended, for this reason.
+    /// The connection has ended, for this reason.
     Ended(String),
     /// The exit has lost its state, but has accepted this new connection.
     StateLost(EstablishedConnection),
@@ -247,7 +247,7 @@ struct Reconnector<C> {
 }
 
 impl<C: Connector> Reconnector<C> {
-    /// Tries until a connection to the exit is established.
+    /// Retries until a connection to the exit is established.
     async fn connect_to(&mut self) -> EstablishedConnection {
         loop {
             match self.attempt().await {

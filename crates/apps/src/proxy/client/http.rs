@@ -11,7 +11,7 @@ use crate::proxy::target::{Target, TargetError};
 
 /// Maximum length of a request's head, bytes.
 pub const HEAD_LIMIT: usize = 64 << 10;
-/// Most header fields.
+/// Maximum number of header fields.
 const FIELD_LIMIT: usize = 128;
 
 /// Fields that apply to one connection only (RFC 9110, 7.6.1), or to the proxy.
@@ -53,7 +53,7 @@ pub enum RequestForm {
 /// The length of a request's body (RFC 9112, 6.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Length {
-    /// So many bytes.
+    /// This number of bytes.
     Bytes(u64),
     /// Given by the chunks.
     Chunked,
@@ -108,7 +108,7 @@ impl fmt::Display for HttpError {
     }
 }
 
-/// Parses the request in `bytes`. Returns it with the length of its head; none if the head is incomplete.
+/// Parses the request in `bytes`. Returns it with the length of its head. `None` if the head is incomplete.
 ///
 /// # Errors
 /// `HttpError`.

@@ -11,7 +11,8 @@ mod socks5;
 
 use std::net::SocketAddr;
 
-/// The parsers for programs' requests and for answers to them, for the fuzz targets only: no part of the public interface.
+/// The parsers for programs' requests and for answers to them, only for the fuzz targets. Not part of the public
+/// interface.
 #[doc(hidden)]
 pub mod parsers {
     pub use super::answer::{AnswerContext, AnswerHead, AnswerStream, parse as answer};

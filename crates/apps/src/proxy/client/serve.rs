@@ -89,7 +89,7 @@ impl ProxyClient {
         while tasks.join_next().await.is_some() {}
     }
 
-    /// Accepts every connection at once: the table of pending clients limits their number.
+    /// Accepts every connection immediately: the table of pending clients limits their number.
     async fn listen(self, Service { listener, protocol }: Service) {
         let protocol = Arc::new(protocol);
         let mut tasks = JoinSet::new();
@@ -119,7 +119,7 @@ impl ProxyClient {
         }
     }
 
-    /// Reads the request of a client and waits for a place. None: the client was refused.
+    /// Reads the request of a client and waits for a place. `None` if the client was refused.
     async fn admit(
         &self,
         client: &mut ClientConnection,
@@ -217,7 +217,7 @@ impl ProxyClient {
         opened
     }
 
-    /// Relays bytes at once, while the exit's answer is still pending.
+    /// Relays bytes immediately, while the exit's answer is still pending.
     async fn forward(
         &self,
         client: ClientConnection,
@@ -258,7 +258,7 @@ async fn refuse(client: &mut ClientConnection, protocol: &ListenProtocol, reason
     }
 }
 
-/// The status for an invalid request. None: the client gets no answer.
+/// The status for an invalid request. `None` if the client gets no answer.
 fn status_of(error: &RequestError<HttpError>) -> Option<u16> {
     match error {
         RequestError::Malformed(error) => Some(error.status()),

@@ -58,7 +58,7 @@ impl fmt::Display for SocksError {
     }
 }
 
-/// A parsed message and its length; none if it is incomplete.
+/// A parsed message and its length. `None` if it is incomplete.
 pub type Parsed<T> = Result<Option<(T, usize)>, SocksError>;
 
 /// Parses the methods that a program offers.

@@ -14,7 +14,7 @@ const SHORT_KEY: usize = 8;
 /// A near end that has connected.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Client {
-    /// The key that it proved. None without sealing.
+    /// The key that it proved. `None` without sealing.
     pub key: Option<PublicKey>,
     /// The operator's name of the key.
     pub name: Option<String>,
@@ -44,9 +44,9 @@ pub fn short_key(key: &PublicKey) -> String {
 pub struct ExitPolicy {
     /// If not empty, the only permitted destinations, in the syntax of the exit's `--allow-to`.
     pub targets: Vec<Rule>,
-    /// Most simultaneous connections of this peer. None: the exit's own limit.
+    /// Maximum number of simultaneous connections of this peer. `None` selects the exit's own limit.
     pub max_connections: Option<usize>,
 }
 
-/// Returns the current permissions of a key. None: it may no longer use the exit.
+/// Returns the current permissions of a key. `None` if it may no longer use the exit.
 pub type PermissionsOf = Arc<dyn Fn(&PublicKey) -> Option<ExitPolicy> + Send + Sync>;

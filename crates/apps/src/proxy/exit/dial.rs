@@ -18,7 +18,7 @@ use crate::proxy::target::{Host, Target};
 const DIAL_TIMEOUT: Duration = Duration::from_secs(12);
 /// Delay before the next address is tried while the previous one has not answered (RFC 8305, 8).
 const STAGGER: Duration = Duration::from_millis(250);
-/// Most addresses of one name that are tried.
+/// Maximum number of addresses of one name that are tried.
 const ADDRESS_LIMIT: usize = 8;
 
 /// Parameters of a dial.

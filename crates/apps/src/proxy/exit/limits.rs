@@ -6,7 +6,7 @@ use super::client::Client;
 use crate::proxy::quota::{FairQuota, Permit};
 
 /// Limits of an exit for all near ends together. Half of each is reserved in equal parts for the keys that may use
-/// the exit. Of the other half, one key may use half of what is free.
+/// the exit. Of the other half, one key may use half of the free part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExitLimits {
     /// Connections (4096). Each needs an open file, two copy buffers of 16 KiB, and at most 80 KiB in the queues of
@@ -74,7 +74,7 @@ impl Quotas {
         }
     }
 
-    /// Changes the limits. What is held beyond a lower limit stays.
+    /// Changes the limits. Resources held beyond a lower limit stay.
     pub fn set_limits(&self, limits: ExitLimits) {
         for (quota, total) in [
             (&self.connections, limits.connections),

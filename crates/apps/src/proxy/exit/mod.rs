@@ -78,7 +78,7 @@ impl Exit {
         self.quotas.expect_keys(keys);
     }
 
-    /// The limits of an association of this near end, valid while the permit is held. None if the near end's key has
+    /// The limits of an association of this near end, valid while the permit is held. `None` if the near end's key has
     /// used up its memory.
     pub(super) fn buffers(
         &self,

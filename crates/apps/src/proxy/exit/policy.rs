@@ -1,8 +1,8 @@
 //! Destinations that an exit may connect to.
 //!
-//! A near end that uses an exit gets the exit's place in the network. So by default an exit connects only to the open
-//! Internet: not to services that trust its machine (loopback, its own addresses), and not to its neighbours (private
-//! and link-local networks).
+//! A near end that uses an exit gets the exit's place in the network. By default an exit therefore connects only to
+//! the open Internet: not to services that trust its machine (loopback, its own addresses), and not to its neighbours
+//! (private and link-local networks).
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
@@ -36,7 +36,8 @@ impl Policy {
                 return refuse(&why);
             }
         }
-        // The address in its original form may be one of the exit's own, whatever address it embeds.
+        // The address in its original form may be one of the exit's own, regardless of the address
+        // that it embeds.
         if !self.allow_private && !self.names(name, address) && is_own(address.ip()) {
             return refuse(&private_help(OWN));
         }
@@ -69,8 +70,8 @@ impl Policy {
     }
 }
 
-/// Checks a connection of a key with these rules to `address`. Unlike the exit's own rules, they only restrict: what
-/// the exit does not permit stays refused.
+/// Checks a connection of a key with these rules to `address`. Unlike the exit's own rules, they only restrict:
+/// destinations that the exit does not permit stay refused.
 ///
 /// # Errors
 /// `ReasonKind::NotAllowed`.
@@ -116,15 +117,15 @@ fn special(ip: IpAddr) -> Option<&'static str> {
 /// Whether the address belongs to this machine. A service that listens on all addresses is often protected from the
 /// outside by a filter, but not from the machine itself.
 ///
-/// The interfaces do not list every local address: a route of type `local` makes a whole network local (AnyIP). For
-/// such a destination the system uses the destination itself as the source address, which a connected UDP socket
-/// shows without sending anything.
+/// The interfaces do not list every local address: a route of type `local` makes an entire network local (AnyIP).
+/// For such a destination the system uses the destination itself as the source address, which a connected UDP
+/// socket shows without sending anything.
 fn is_own(ip: IpAddr) -> bool {
     let listed = interfaces::list().is_ok_and(|all| all.iter().any(|it| it.ip == ip));
     listed || source_towards(ip) == Some(ip)
 }
 
-/// The source address that the system chooses for `ip`. None if there is no route.
+/// The source address that the system chooses for `ip`. `None` if there is no route.
 fn source_towards(ip: IpAddr) -> Option<IpAddr> {
     let any: IpAddr = match ip {
         IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),

@@ -1,4 +1,4 @@
-//! Asynchronous name resolution without a thread per name: an abandoned lookup ends at once.
+//! Asynchronous name resolution without a thread per name: an abandoned lookup ends immediately.
 //!
 //! Uses the configuration of the system: its hosts file, name servers and search domains. Both files are read once,
 //! when the exit starts, so that a confined exit needs no files afterwards.
@@ -21,9 +21,9 @@ use crate::proxy::reason::{Reason, ReasonKind};
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a name server may take to answer outside of a tunnel.
 const OUTSIDE_TIMEOUT: Duration = Duration::from_secs(2);
-/// Most answers in the cache, where they stay until their time to live has passed.
+/// Maximum number of answers in the cache, where they stay until their time to live has passed.
 const CACHE_ENTRIES: u64 = 4096;
-/// Longest time that an answer is cached, whatever its time to live.
+/// Maximum time that an answer is cached, regardless of its time to live.
 const CACHE_TIME: Duration = Duration::from_secs(3600);
 
 /// Resolves names by the system's configuration.
@@ -32,10 +32,10 @@ pub struct Resolver {
     inner: Lookup<Provider>,
 }
 
-/// Makes the sockets of lookups.
+/// Creates the sockets of lookups.
 #[derive(Clone, Default)]
 struct Provider {
-    /// The mark of the sockets, for the packet filter (Linux); 0: none.
+    /// The mark of the sockets, for the packet filter (Linux); 0 sets none.
     mark: u32,
     /// The interface that they are bound to.
     interface: Option<String>,
@@ -71,8 +71,8 @@ impl Resolver {
         Self::outside(servers, 0, None)
     }
 
-    /// The same outside of a tunnel, with sockets that have this mark (Linux, `CAP_NET_ADMIN`; 0: none) and are bound to this
-    /// interface.
+    /// The same outside of a tunnel, with sockets that have this mark (Linux, `CAP_NET_ADMIN`; 0 sets none) and are
+    /// bound to this interface.
     ///
     /// # Errors
     /// If the configuration is invalid.
@@ -92,7 +92,7 @@ impl Resolver {
         let provider = Provider { mark, interface, ..Provider::default() };
         let mut builder = Lookup::builder_with_config(config, provider);
         if mark != 0 {
-            // There may be other interfaces to ask over.
+            // The query may be repeated over other interfaces.
             (builder.options_mut().timeout, builder.options_mut().attempts) = (OUTSIDE_TIMEOUT, 1);
         }
         Ok(Self { inner: build(builder)? })

@@ -11,7 +11,7 @@ fn take_all(quota: &FairQuota<u8>, user: u8) -> Vec<Permit<u8>> {
 fn what_greedy_users_hold_never_includes_the_part_of_another_one() {
     let quota = FairQuota::new(4096, 1);
     quota.expect_users(4);
-    // The reserved part, 512, and half of what is free of the shared 2048.
+    // The reserved part, 512, and half of the free part of the shared 2048.
     let held: Vec<_> = (1..=3).map(|user| take_all(&quota, user)).collect();
     assert_eq!(held.iter().map(Vec::len).collect::<Vec<_>>(), [1536, 1024, 768]);
     assert_eq!(take_all(&quota, 4).len(), 512 + 128);

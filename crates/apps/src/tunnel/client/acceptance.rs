@@ -1,4 +1,5 @@
-//! What a client takes from its hub. The hub is not believed: what it says changes only what the user has put into the tunnel.
+//! Limits what a client accepts from its hub. The hub is not trusted: its answer changes only what the user has put
+//! into the tunnel.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -7,15 +8,15 @@ use ipnet::IpNet;
 use super::super::control::Welcome;
 use super::super::machine::single;
 
-/// Networks in which a client's address may be unless the user says otherwise: private use, shared, benchmarks, and unique
-/// local addresses (RFC 6890).
+/// Networks from which a client accepts its address by default: private use, shared, benchmarks, and unique local
+/// addresses (RFC 6890).
 const OWN: [&str; 6] =
     ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "198.18.0.0/15", "fc00::/7"];
 
-/// What a hub's answer may set.
+/// The settings that a hub's answer may change.
 #[derive(Clone, Debug)]
 pub struct Acceptance {
-    /// Networks in which the client's address may be; empty: the usual ones.
+    /// Networks from which the client accepts its address. If empty, the default ones.
     pub networks: Vec<IpNet>,
     /// Whether addresses of IPv6 can be used on this machine.
     pub ipv6: bool,
@@ -24,11 +25,11 @@ pub struct Acceptance {
 }
 
 impl Acceptance {
-    /// What is used of an answer: one address of each family, without a network around it, and name servers that lead into the
-    /// tunnel.
+    /// The usable part of an answer: one address of each family, without a network around it, and name servers that
+    /// lead into the tunnel.
     ///
     /// # Errors
-    /// Why nothing can be used.
+    /// Why the answer cannot be used.
     pub fn take(&self, welcome: &Welcome) -> Result<Welcome, String> {
         let mut taken = Welcome { addresses: Vec::new(), hub: Vec::new(), dns: Vec::new() };
         for ipv6 in [false, true].into_iter().filter(|ipv6| !ipv6 || self.ipv6) {

@@ -52,7 +52,7 @@ impl HubSink {
     }
 }
 
-/// Tells the user once why packets of other machines are not carried.
+/// Reports once why packets of other machines are not carried.
 pub struct ForeignSources {
     reporter: Reporter,
     is_told: bool,
@@ -82,7 +82,7 @@ impl ForeignSources {
     }
 }
 
-/// Reads packets of the device and gives them to the lane. Ends when the device is gone.
+/// Reads packets of the device and passes them to the lane. Ends when the device is gone.
 pub async fn read_device(
     device: TunDevice,
     machine: Machine,

@@ -18,16 +18,16 @@ pub struct ClientSettings {
     pub links: Vec<String>,
     /// The networks that are reached through the tunnel.
     pub networks: Vec<IpNet>,
-    /// Networks in which the hub may give this machine an address; empty: private ones.
+    /// Networks in which the hub may give this machine an address. If empty, private ones.
     pub accept: Vec<IpNet>,
     /// Families of addresses that may leave this machine outside of the tunnel if the hub does not carry them.
     pub left_outside: Vec<Family>,
-    /// The interfaces of networks behind this machine that reach the tunnel, with the client's address; empty: those without
-    /// a default route. `None`: no network does.
+    /// The interfaces of networks behind this machine that may use the tunnel, with the client's address. If empty,
+    /// those without a default route. `None` if no network may.
     pub share: Option<Vec<String>>,
-    /// Name servers; none: those that the hub recommends.
+    /// Name servers. `None` selects those that the hub recommends.
     pub dns: Option<Vec<IpAddr>>,
-    /// What sets the name servers; none: they stay as they are.
+    /// The program that sets the name servers. `None` leaves them unchanged.
     pub dns_manager: Option<Manager>,
     /// How packets are carried.
     pub lane: LaneSettings,
@@ -63,7 +63,7 @@ impl Family {
 }
 
 impl ClientSettings {
-    /// The name servers that are set; empty: they stay as they are.
+    /// The name servers to set. If empty, they stay unchanged.
     pub(super) fn servers(&self, welcome: &Welcome) -> Vec<IpAddr> {
         if self.dns_manager.is_none() {
             return Vec::new();

@@ -1,8 +1,8 @@
-//! Forwarding for a tunnel, and for nothing else.
+//! Forwarding for a tunnel only.
 //!
-//! An interface that forwards passes on whatever a neighbour sends to it. So a table of the packet filter lets packets of
-//! the interfaces that a tunnel has switched on enter tunnels only, and lets only answers come back. What the machine
-//! forwarded before stays as it is.
+//! An interface that forwards would forward everything that a neighbour sends to it. A table of the packet filter
+//! therefore lets packets of the interfaces that a tunnel has switched on enter tunnels only, and lets only answers
+//! return. Forwarding that the machine did before is unchanged.
 
 use std::fs;
 use std::io;
@@ -14,18 +14,18 @@ use ropewalk_runtime::system::routes;
 
 use super::journal::{Journal, JournalError};
 
-/// How the names of tunnels' devices begin, unless the user names them.
+/// Prefix of the names of tunnel devices, unless the user names them.
 const DEVICES: &str = "rw-";
 /// Settings of the interfaces.
 const IPV4: &str = "/proc/sys/net/ipv4/conf";
 const IPV6: &str = "/proc/sys/net/ipv6/conf";
 
-/// What is forwarded.
+/// The packets that this end forwards.
 #[derive(Clone, Debug)]
 pub enum Role {
     /// Packets of the networks behind a client, with its address.
     Client {
-        /// The interfaces that lead there; empty: those without a default route.
+        /// The interfaces that lead there. If empty, those without a default route.
         inside: Vec<String>,
         /// The interfaces that are links of the tunnel.
         links: Vec<String>,
@@ -34,7 +34,7 @@ pub enum Role {
     Hub {
         /// Whether they leave with the hub's own address.
         nat: bool,
-        /// Ports of the hub's endpoint, which take no part in the translation of addresses.
+        /// Ports of the hub's endpoint, which are excluded from address translation.
         ports: Vec<u16>,
     },
 }
@@ -51,7 +51,7 @@ pub(super) struct Forwarding {
 }
 
 impl Forwarding {
-    /// Forwarding for the tunnel of this name and device. Nothing is changed yet.
+    /// Creates forwarding for the tunnel of this name and device. Nothing is changed yet.
     pub fn new(tunnel: &str, device: &str, role: Role, networks: &[IpNet]) -> Self {
         let table = format!("ropewalk-{tunnel}-forward");
         let (device, networks) = (device.to_owned(), networks.to_vec());
@@ -61,7 +61,7 @@ impl Forwarding {
     /// Lets this machine forward packets of the families of the tunnel's networks.
     ///
     /// # Errors
-    /// As the system says.
+    /// The error of the system.
     pub fn compare(&mut self, journal: &mut Journal) -> Result<(), JournalError> {
         let failed = |error| JournalError::Io(PathBuf::from("/proc/sys/net"), error);
         let interfaces = self.interfaces().map_err(failed)?;
@@ -75,11 +75,11 @@ impl Forwarding {
                 opened.extend(interface_of(file));
             }
         }
-        // Devices of tunnels have filters of their own.
+        // Devices of tunnels have their own filters.
         opened.retain(|name| *name != self.device && !name.starts_with(DEVICES));
         opened.sort_unstable();
         opened.dedup();
-        // The filter is there before the first packet can be forwarded.
+        // The filter is installed before the first packet can be forwarded.
         self.install(journal, self.table(&interfaces, &opened))?;
         for (file, switch) in settings {
             match journal.set(&file, "1", Some(&switch)) {
@@ -100,7 +100,7 @@ impl Forwarding {
         Ok(())
     }
 
-    /// The interfaces that forward: the device, and those from which packets or answers come.
+    /// The interfaces that forward: the device, and those from which packets or answers arrive.
     fn interfaces(&self) -> io::Result<Vec<String>> {
         let all = routes::interfaces()?;
         let mut outside = Vec::new();
@@ -130,7 +130,7 @@ impl Forwarding {
                 let answers = [from(&self.device), Match::Established];
                 forward.push(Rule::new(answers, Action::Accept));
                 forward.push(Rule::new([from(&self.device)], Action::Drop));
-                // The links may forward, too: the machine may be a router.
+                // Do not restrict forwarding between the links: the machine may be a router.
                 for inside in interfaces.iter().filter(|name| **name != self.device) {
                     forward.push(Rule::new([from(inside), by_device.clone()], Action::Accept));
                 }
@@ -173,9 +173,9 @@ impl Forwarding {
         Table { name: self.table.clone(), chains }
     }
 
-    /// Datagrams of the hub's endpoint are not tracked: otherwise a client could choose the port of the endpoint for a packet of
-    /// its own, and would get the datagrams of another client for an answer (CVE-2021-3773). Packets from inside of the
-    /// tunnel do not reach the endpoint.
+    /// Disables connection tracking for datagrams of the hub's endpoint. Otherwise a client could choose the
+    /// endpoint's port as the source port of its own packet, and would receive the datagrams of another client as
+    /// answers (CVE-2021-3773). Packets from inside the tunnel do not reach the endpoint.
     fn own_ports(&self, ports: &[u16]) -> [Chain; 3] {
         let rules = |of: &dyn Fn(u16) -> Rule| ports.iter().map(|port| of(*port)).collect();
         let from = Match::From(self.device.clone());
@@ -196,14 +196,14 @@ impl Forwarding {
     }
 }
 
-/// Whether forwarding of IPv6 has only a switch for all interfaces. Since Linux 6.17 each interface has one.
+/// Whether IPv6 forwarding has only one switch for all interfaces. Since Linux 6.17 each interface has one.
 fn needs_switch() -> bool {
     let conf = Path::new(IPV6);
     conf.exists() && !conf.join("all/force_forwarding").exists()
 }
 
-/// The settings that let these interfaces forward, each with the switch for all interfaces that sets it as well. These
-/// switches stay as they are where the kernel permits it: writing them resets other values of all interfaces.
+/// The settings that let these interfaces forward, each with the switch for all interfaces that also sets it. These
+/// switches are left unchanged where the kernel permits it: writing them resets other values of all interfaces.
 fn wanted(interfaces: &[String], networks: &[IpNet]) -> Vec<(PathBuf, PathBuf)> {
     let mut all = Vec::new();
     let mut add = |conf: &str, key: &str| {
@@ -220,7 +220,7 @@ fn wanted(interfaces: &[String], networks: &[IpNet]) -> Vec<(PathBuf, PathBuf)> 
     all
 }
 
-/// The interface that a setting belongs to; `all` of the switch for all interfaces.
+/// The interface that a setting belongs to, or `all` for the switch for all interfaces.
 fn interface_of(file: &Path) -> Option<String> {
     file.parent()?.file_name().map(|name| name.to_string_lossy().into_owned())
 }
@@ -237,8 +237,8 @@ impl Journal {
     }
 }
 
-/// Switches forwarding of IPv6 on for all interfaces. A machine that forwards ignores router advertisements, and would
-/// lose its own default route, unless told so.
+/// Enables IPv6 forwarding for all interfaces. A machine that forwards ignores router advertisements, and would lose
+/// its own default route, unless configured otherwise.
 fn forward_ipv6_everywhere(journal: &mut Journal) -> Result<(), JournalError> {
     let conf = Path::new(IPV6);
     let entries = fs::read_dir(conf).into_iter().flatten().flatten().map(|entry| entry.path());

@@ -1,12 +1,13 @@
-//! The journal: what a tunnel has changed on its machine, so that everything can be undone.
+//! The journal: the changes that a tunnel has made to its machine, so that everything can be undone.
 //!
-//! Each change is written before it is made. After `kill -9` the next start of the tunnel finds the journal and undoes
-//! what is in it. Devices and their addresses and routes end with the process, so that the journal does not name them.
+//! Each change is written before it is made. After `kill -9` the next start of the tunnel finds the journal and
+//! undoes its changes. Devices with their addresses and routes end with the process, so the journal does not list
+//! them.
 //!
-//! The journal is on disk, because files that a tunnel replaces are there after a reboot, too. What the kernel holds is
-//! undone only where it was changed: in the same boot and network namespace.
+//! The journal is on disk, because files that a tunnel replaces also survive a reboot. Kernel state is undone only
+//! where it was changed: in the same boot and network namespace.
 //!
-//! Several tunnels may need the same value of the system. Each has it in its journal, with what was there before the first
+//! Several tunnels may need the same value of the system. Each has it in its journal, with the value before the first
 //! of them. The last one that ends restores it.
 
 mod closing;
@@ -34,16 +35,16 @@ pub use self::replace::{Before, Content};
 use self::values::read_value;
 use super::name_servers::remove_record;
 
-/// Most bytes that are read of a journal.
+/// Maximum size of a journal, bytes. The rest is not read.
 const LARGEST: u64 = 1 << 20;
-/// How the name of a journal ends.
+/// File name extension of a journal.
 pub const EXTENSION: &str = "journal";
-/// The same of a journal that is about to replace another.
+/// The same for a journal that is about to replace another.
 const DRAFT: &str = "journal-new";
 /// The file whose lock a tunnel holds while it changes values that others may need.
 const LOCK: &str = "lock";
 
-/// A change, and what was there before.
+/// A change, and the previous state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Change {
@@ -59,12 +60,12 @@ pub enum Change {
     Value {
         /// The file.
         file: PathBuf,
-        /// What it held.
+        /// The value before the change.
         before: String,
-        /// What it holds now.
+        /// The value after the change.
         after: String,
-        /// A switch that sets this value as well, and what it held. If it holds something else at the end, another program
-        /// needs the value as it is.
+        /// A switch that also sets this value, and what it held. If it holds a different value at the end, another
+        /// program needs the value as it is.
         #[serde(default)]
         switch: Option<(PathBuf, String)>,
         /// The network namespace, whose value it is.
@@ -75,7 +76,7 @@ pub enum Change {
     File {
         /// The file.
         file: PathBuf,
-        /// What was there.
+        /// The previous content.
         before: Before,
         /// The text that is there now.
         after: Content,
@@ -91,7 +92,7 @@ pub enum Change {
     Rule(RoutingRule),
     /// The machine stays closed when the tunnel ends.
     Held,
-    /// Name servers that openresolv has got.
+    /// Name servers that were passed to openresolv.
     NameServers {
         /// The record in which it keeps them.
         record: String,
@@ -101,9 +102,9 @@ pub enum Change {
 /// Why a journal cannot be used.
 #[derive(Debug)]
 pub enum JournalError {
-    /// Another process uses it: the tunnel is running.
+    /// Another process uses the journal: the tunnel is running.
     Running(String),
-    /// It cannot be read or written.
+    /// The journal cannot be read or written.
     Io(PathBuf, io::Error),
     /// A change failed.
     Change(Box<Change>, io::Error),
@@ -156,8 +157,9 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// Opens the journal of the tunnel `name`, and undoes what an earlier process has left; what closes the machine stays if
-    /// `stays_closed` is set, or if the machine is held closed. Returns the journal and how much was undone.
+    /// Opens the journal of the tunnel `name`, and undoes the changes that an earlier process has left. Changes that
+    /// close the machine stay if `stays_closed` is set, or if the machine is held closed. Returns the journal and how
+    /// many changes were undone.
     ///
     /// # Errors
     /// The tunnel is running, or the journal cannot be opened.
@@ -173,7 +175,8 @@ impl Journal {
         Ok((journal, undone))
     }
 
-    /// Opens the journal, which still has what an earlier process has left, and how much that is.
+    /// Opens the journal, including the changes that an earlier process has left, and returns how
+    /// many they are.
     fn take(directory: &Path, name: &str) -> Result<(Self, usize), JournalError> {
         let path = path_of(directory, name);
         let failed = |error| JournalError::Io(path.clone(), error);
@@ -200,15 +203,16 @@ impl Journal {
             changes.into_iter().filter(|change| is_here || change.lasts()).collect();
         let left = changes.len();
         drop(file);
-        // The changes that follow are made here. On a full disk the old journal stays, and nothing is undone.
+        // The following changes belong to this boot and namespace. On a full disk the old journal stays, and
+        // nothing is undone.
         let file = write_anew(&path, &here, &changes).map_err(failed)?;
         Ok((Self { path, file, origin: here, changes, stays_closed: false, owner: None }, left))
     }
 
-    /// Adds a route, also if it was added before and the system has removed it. Does nothing if it exists.
+    /// Adds a route, even if it was added before and the system has removed it. Does nothing if it exists.
     ///
     /// # Errors
-    /// As the system says.
+    /// The error of the system.
     pub fn add_route(&mut self, route: &Route) -> Result<(), JournalError> {
         let change = Change::Route(route.clone());
         let recorded = self.changes.contains(&change);
@@ -218,7 +222,7 @@ impl Journal {
         match routes::add_route(route) {
             Ok(true) => Ok(()),
             Ok(false) if recorded => Ok(()),
-            // Somebody else's, which must stay.
+            // The route belongs to another program and must stay.
             Ok(false) => self.forget(&change),
             Err(error) => {
                 self.forget(&change)?;
@@ -248,7 +252,7 @@ impl Journal {
     /// Installs a table of the packet filter.
     ///
     /// # Errors
-    /// As the system says.
+    /// The error of the system.
     pub fn install(&mut self, table: &firewall::Table) -> Result<(), JournalError> {
         let change = Change::Firewall { table: table.name.clone() };
         if !self.changes.contains(&change) {
@@ -257,10 +261,10 @@ impl Journal {
         firewall::install(table).map_err(|error| JournalError::Change(Box::new(change), error))
     }
 
-    /// Replaces a file, in whose place there was `before`.
+    /// Replaces a file whose previous content was `before`.
     ///
     /// # Errors
-    /// As the system says.
+    /// The error of the system.
     pub fn replace(
         &mut self,
         file: &Path,
@@ -268,7 +272,7 @@ impl Journal {
         text: &[u8],
     ) -> Result<(), JournalError> {
         let failed = |error| JournalError::Io(file.to_owned(), error);
-        // Another process may undo it, in another directory.
+        // Another process may undo the change, in another directory.
         let file = &std::path::absolute(file).map_err(failed)?;
         let after = Content(text.to_owned());
         let change = Change::File { file: file.to_owned(), before, after };
@@ -278,10 +282,10 @@ impl Journal {
         Ok(())
     }
 
-    /// Gives openresolv name servers by `add`, again if the record is known.
+    /// Passes name servers to openresolv by `add`, even if the record is known.
     ///
     /// # Errors
-    /// As `add` says, or the journal cannot be written.
+    /// The errors of `add`, or the journal cannot be written.
     pub fn add_name_servers(
         &mut self,
         record: &str,
@@ -294,8 +298,8 @@ impl Journal {
         add().map_err(|error| JournalError::Change(Box::new(change), error))
     }
 
-    /// Of a file that was replaced twice, only what was there at first and what is there now is needed. If another program
-    /// has changed it in between, that is what comes back.
+    /// Joins two replacements of a file: only its first previous content and its current one are needed. If another
+    /// program has changed the file in between, that program's content is restored.
     fn join_replacements(&mut self, file: &Path) {
         let of = |change: &Change| matches!(change, Change::File { file: one, .. } if one == file);
         let all = self.changes.iter().enumerate();
@@ -312,7 +316,7 @@ impl Journal {
         let _ = self.rewrite();
     }
 
-    /// Undoes all changes, the latest first. What others have changed meanwhile stays as it is, and so does what another
+    /// Undoes all changes, the latest first. Changes by other programs stay, and so does everything that another
     /// running tunnel needs.
     pub fn undo(&mut self) {
         let _lock = lock(self.directory());
@@ -383,8 +387,8 @@ impl Drop for Journal {
 }
 
 impl Change {
-    /// Undoes the change. Errors are ignored: what is gone needs no undoing, and the other changes must be undone in any
-    /// case.
+    /// Undoes the change. Errors are ignored: a change that is gone needs no undoing, and the other changes must be
+    /// undone in any case.
     fn undo(&self) {
         match self {
             Self::Route(route) => {
@@ -432,7 +436,8 @@ impl Change {
     }
 }
 
-/// Undoes what a tunnel that was killed has left, and opens the machine. Returns how much that was, and creates nothing.
+/// Undoes the changes that a killed tunnel has left, and opens the machine. Returns how many changes there were, and
+/// creates nothing.
 ///
 /// # Errors
 /// The tunnel is running, or its journal cannot be opened.
@@ -446,10 +451,10 @@ pub fn undo(directory: &Path, name: &str) -> Result<usize, JournalError> {
     Ok(left)
 }
 
-/// The tunnels whose processes have ended without undoing their changes, with the number of these. Empty if this process may
-/// not know.
+/// The tunnels whose processes have ended without undoing their changes, with the number of changes. Empty if this
+/// process lacks permission.
 pub fn left_behind(directory: &Path) -> Vec<(String, usize)> {
-    // A tunnel that starts now waits, and does not take its journal for one in use.
+    // A tunnel that starts now waits for this lock, and does not mistake its own journal for one in use.
     let Ok(_lock) = lock(directory) else { return Vec::new() };
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     let left = |path: PathBuf| {
@@ -494,7 +499,8 @@ fn open_file(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-/// Replaces a journal, and returns the new one, locked. A process that is killed here leaves the old journal or the new one.
+/// Replaces a journal, and returns the new one, locked. If the process is killed here, the old or the new journal
+/// remains.
 fn write_anew(path: &Path, origin: &Origin, changes: &[Change]) -> io::Result<File> {
     let mut text = serde_json::to_string(origin)?;
     text.push('\n');
@@ -511,7 +517,7 @@ fn write_anew(path: &Path, origin: &Origin, changes: &[Change]) -> io::Result<Fi
     Ok(file)
 }
 
-/// Whether this is the file that has the name.
+/// Whether this file is the one with the name.
 fn is_at(file: &File, path: &Path) -> io::Result<bool> {
     let id = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
     match fs::metadata(path) {
@@ -521,8 +527,8 @@ fn is_at(file: &File, path: &Path) -> io::Result<bool> {
     }
 }
 
-/// Where the changes of a journal were made, and the changes. The process may have been killed while it wrote the last
-/// line: that change was not made.
+/// Where the changes of a journal were made, and the changes. If the process was killed while it wrote the last line,
+/// that change was not made.
 fn read_changes(file: &File) -> io::Result<(Option<Origin>, Vec<Change>)> {
     let mut bytes = Vec::new();
     file.take(LARGEST).read_to_end(&mut bytes)?;

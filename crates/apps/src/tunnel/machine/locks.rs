@@ -1,7 +1,7 @@
 //! The kill switch: nothing leaves the machine outside of the tunnel.
 //!
-//! It is closed before anything else happens, and opened by an orderly end alone. After an error, a crash or `kill -9` it
-//! stays closed until the tunnel runs again and ends, or until `ropewalk tunnel undo`.
+//! The machine is closed before anything else happens, and opened only by an orderly end. After an error, a crash or
+//! `kill -9` it stays closed until the tunnel runs again and ends, or until `ropewalk tunnel undo`.
 //!
 //! Two locks close it: a table of the packet filter, and rules of policy routing.
 
@@ -22,18 +22,18 @@ use crate::tunnel::TunnelError;
 pub(super) struct Locks {
     table: String,
     device: String,
-    /// Networks that are reached outside of the tunnel all the same.
+    /// Networks that are reached outside of the tunnel nevertheless.
     direct: Vec<IpNet>,
-    /// What packets may reach outside of the tunnel.
+    /// The hubs, which packets may reach outside of the tunnel.
     pub hubs: Vec<SocketAddr>,
-    /// The name servers that may be asked for the hubs.
+    /// The name servers that may be queried for the hubs.
     pub name_servers: Vec<IpAddr>,
     /// The table that was installed.
     installed: Option<Table>,
 }
 
 impl Locks {
-    /// The locks of the tunnel with this name and device. Nothing is changed yet.
+    /// Creates the locks of the tunnel with this name and device. Nothing is changed yet.
     pub fn new(tunnel: &str, device: &str, direct: &[IpNet]) -> Self {
         Self {
             table: table_of(tunnel),
@@ -48,7 +48,7 @@ impl Locks {
     /// Closes the packet filter without a journal, such as on a full disk. [`open_unknown`] opens it.
     ///
     /// # Errors
-    /// As the system says.
+    /// The error of the system.
     pub fn close_without_journal(&self) -> io::Result<()> {
         firewall::install(&self.table())
     }
@@ -56,7 +56,7 @@ impl Locks {
     /// Closes what is open. Returns whether another program has opened it.
     ///
     /// # Errors
-    /// As the system says.
+    /// The error of the system.
     pub fn compare(&mut self, journal: &mut Journal) -> Result<bool, JournalError> {
         let table = self.table();
         let is_known = self.installed.as_ref() == Some(&table);
@@ -78,10 +78,10 @@ impl Locks {
 /// Removes a kill switch that is in no journal. Does nothing if there is none.
 ///
 /// # Errors
-/// As the system says.
+/// The error of the system.
 pub(super) fn open_unknown(tunnel: &str) -> Result<(), TunnelError> {
     match firewall::remove(&table_of(tunnel)) {
-        // Who may not see the rules has not closed the machine.
+        // A process that may not see the rules has not closed the machine.
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
         other => other.map_err(TunnelError::system("opening the kill switch")),
     }
@@ -123,7 +123,7 @@ fn kill_switch(table: &str, device: &str, peers: &[SocketAddr], direct: &[IpNet]
         accept(vec![Match::By(device.to_owned())]),
         accept(vec![Match::From(device.to_owned())]),
     ];
-    // What comes from there leaves by the tunnel, as all packets do.
+    // Packets from these networks leave through the tunnel, as all packets do.
     forward.extend(direct.iter().map(|network| accept(vec![Match::Destination(*network)])));
     forward.push(Rule::new([], Action::Reject));
     Table {

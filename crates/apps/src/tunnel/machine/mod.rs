@@ -1,15 +1,15 @@
-//! What a tunnel changes on its machine. Nothing else in Ropewalk changes a machine.
+//! Changes that a tunnel makes to its machine. Nothing else in Ropewalk changes a machine.
 //!
-//! A [`Machine`] holds what should be there, compares it with what is there, and changes the difference. Start, a new
-//! answer of a hub and a change by another program are the same comparison. Everything is in the journal before it is
-//! changed, and is undone with the last clone of the machine.
+//! A [`Machine`] holds the desired state, compares it with the actual state, and changes the difference. Start, a new
+//! answer of a hub and a change by another program cause the same comparison. Every change is in the journal before
+//! it is made, and is undone with the last clone of the machine.
 //!
 //! ```text
 //!   hub, client --- declares ---> Machine --- compares ---> locks, steering    kill switch
 //!                                    ^                      routing            device, addresses, routes
 //!   kernel, inotify --- watch -------'                      forwarding         sysctls, packet filter
 //!                                                           name_servers       resolv.conf, systemd-resolved
-//!                                                               '--- journal ---> what was there before
+//!                                                               '--- journal ---> previous state
 //! ```
 
 mod forwarding;
@@ -49,7 +49,7 @@ use self::watch::{Look, Watch};
 use super::error::TunnelError;
 use crate::observe::{Event, PeerIdentity, Reporter};
 
-/// What a tunnel may do to its machine.
+/// Settings of the changes that a tunnel may make to its machine.
 #[derive(Clone, Debug)]
 pub struct MachineSettings {
     /// Name of the tunnel.
@@ -58,7 +58,7 @@ pub struct MachineSettings {
     pub device: String,
     /// Whether nothing may leave this machine outside of the tunnel.
     pub kill_switch: bool,
-    /// Networks that are reached outside of the tunnel all the same.
+    /// Networks that are reached outside of the tunnel nevertheless.
     pub direct: Vec<IpNet>,
     /// Directory of the journal.
     pub journal_directory: PathBuf,
@@ -74,14 +74,14 @@ struct Shared {
     is_closed: bool,
     /// The name servers that this machine had before the tunnel.
     name_servers: Vec<IpAddr>,
-    /// How much an earlier run had left.
+    /// Number of changes that an earlier run had left.
     undone: usize,
     state: Mutex<State>,
-    /// Told when something else should be there.
+    /// Notified when the desired state changes.
     declared: Sender<()>,
 }
 
-/// What should be there.
+/// The desired state.
 #[derive(Debug)]
 struct State {
     journal: Journal,
@@ -92,7 +92,7 @@ struct State {
     name_servers: Option<NameServers>,
 }
 
-/// What a comparison has found.
+/// Result of a comparison.
 #[derive(Debug, Default)]
 struct Found {
     /// Whether another program had opened the machine.
@@ -108,7 +108,7 @@ impl Found {
 }
 
 impl State {
-    /// Compares a part of the machine with what should be there, and changes the difference.
+    /// Compares a part of the machine with the desired state, and changes the difference.
     fn compare(&mut self, look: Look) -> Found {
         let mut found = Found::default();
         let Self { journal, locks, routing, forwarding, name_servers } = self;
@@ -135,16 +135,17 @@ impl State {
 }
 
 impl Machine {
-    /// Closes the machine if it should be closed, then undoes what else an earlier run has left.
+    /// Closes the machine if it should be closed, then undoes the other changes that an earlier run has left.
     ///
     /// # Errors
-    /// The tunnel is running, its journal cannot be opened, or the machine cannot be closed. What was closed stays closed.
+    /// The tunnel is running, its journal cannot be opened, or the machine cannot be closed. What was closed stays
+    /// closed.
     pub fn open(settings: MachineSettings) -> Result<Self, TunnelError> {
         let MachineSettings { name, device, kill_switch, direct, journal_directory } = &settings;
         let mut locks = Locks::new(name, device, direct);
         let opened = Journal::open(journal_directory, name, *kill_switch);
         if *kill_switch && matches!(opened, Err(JournalError::Io(..))) {
-            // Such as on a full disk. `ropewalk tunnel undo` opens what no journal knows.
+            // For example on a full disk. `ropewalk tunnel undo` opens a machine that no journal knows.
             let closed = locks.close_without_journal();
             closed.map_err(TunnelError::system("closing the machine"))?;
         }
@@ -154,7 +155,7 @@ impl Machine {
             journal.stay_closed();
             locks.compare(&mut journal)?;
         }
-        // Without those of an earlier run, also if its journal is lost.
+        // Without those of an earlier run, even if its journal is lost.
         let _ = name_servers::restore(Path::new(RESOLV_CONF), name);
         let name_servers = name_servers::of_system();
         locks.name_servers.clone_from(&name_servers);
@@ -204,7 +205,7 @@ impl Machine {
     /// Lets packets reach these hubs outside of the tunnel, and no others.
     ///
     /// # Errors
-    /// As the system says. It is tried again.
+    /// The error of the system. It is tried again.
     pub fn set_hubs(&self, hubs: &[SocketAddr]) -> Result<(), TunnelError> {
         let mut state = self.declare();
         let State { journal, locks, routing, .. } = &mut *state;
@@ -216,7 +217,8 @@ impl Machine {
         Ok(())
     }
 
-    /// Keeps the ways to the hubs out of a tunnel to `networks`. TUN devices are no ways to a hub unless `links` names them.
+    /// Keeps the routes to the hubs out of a tunnel to `networks`. TUN devices are not routes to a hub unless `links`
+    /// names them.
     pub(super) fn set_networks(&self, networks: &[IpNet], links: &[String]) {
         self.declare().routing.set_networks(networks, links);
     }
@@ -230,15 +232,15 @@ impl Machine {
         state.routing.declare(device, blocked);
         state.routing.compare_device()?;
         let State { journal, routing, .. } = &mut *state;
-        // What fails here is reported when it is tried again.
+        // A failure is reported when it is tried again.
         let _ = routing.compare_exceptions(journal);
         Ok(())
     }
 
-    /// Changes the size of the largest packet that enters the device, bytes.
+    /// Changes the MTU of the device, bytes.
     ///
     /// # Errors
-    /// As the system says.
+    /// The error of the system.
     pub(super) fn set_mtu(&self, mtu: u32) -> io::Result<()> {
         self.lock().routing.set_mtu(mtu)
     }
@@ -246,7 +248,7 @@ impl Machine {
     /// Lets the machine forward packets of the families of these networks.
     ///
     /// # Errors
-    /// As the system says. It is tried again.
+    /// The error of the system. It is tried again.
     pub(super) fn set_forwarding(
         &self,
         role: &Role,
@@ -258,7 +260,7 @@ impl Machine {
         forwarding.insert(Forwarding::new(name, device, role.clone(), networks)).compare(journal)
     }
 
-    /// Looks for what manages the name servers, and changes nothing but what an earlier run has left.
+    /// Finds the manager of the name servers. Changes nothing except what an earlier run has left.
     ///
     /// # Errors
     /// The manager that the user has named cannot be used.
@@ -276,7 +278,7 @@ impl Machine {
     /// Sets the name servers of the tunnel's interface. Without any, they stay as they are.
     ///
     /// # Errors
-    /// They could not be set.
+    /// The name servers could not be set.
     pub(super) async fn set_name_servers(
         &self,
         interface: u32,
@@ -303,14 +305,14 @@ impl Machine {
         &self.0.name_servers
     }
 
-    /// Compares the routes with what should be there now. What fails is reported when it is tried again.
+    /// Compares the routes with the desired state now. A failure is reported when it is tried again.
     pub(super) fn look_at_routes(&self) {
         let state = &mut *self.lock();
         let _ = state.routing.compare_device();
         let _ = state.routing.compare_exceptions(&mut state.journal);
     }
 
-    /// Keeps everything as it should be, whatever other programs change. Each problem is reported once.
+    /// Keeps the desired state, regardless of changes by other programs. Each problem is reported once.
     pub async fn keep(&self, reporter: &Reporter) -> Infallible {
         if self.0.undone > 0 {
             let event = Event::TunnelUndone { changes: self.0.undone };
@@ -358,7 +360,7 @@ impl Machine {
             for problem in found.problems.difference(known) {
                 report(format!("{problem}; it is tried again"));
             }
-            // A look at the locks alone does not show whether other problems are solved.
+            // A check of only the locks does not show whether other problems are solved.
             match look {
                 Look::Filter => known.extend(found.problems),
                 Look::Network | Look::NameServers => *known = found.problems,
@@ -366,7 +368,7 @@ impl Machine {
         }
     }
 
-    /// Keeps the name servers in systemd-resolved, where it is asked.
+    /// Keeps the name servers in systemd-resolved, if it is used.
     async fn keep_in_resolved(
         &self,
         reporter: &Reporter,
@@ -396,7 +398,7 @@ impl Machine {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Locks the state for something else that should be there.
+    /// Locks the state to change the desired state.
     fn declare(&self) -> MutexGuard<'_, State> {
         let state = self.lock();
         self.0.declared.send_replace(());
@@ -404,7 +406,7 @@ impl Machine {
     }
 }
 
-/// Undoes what a tunnel that was killed has left, and opens the machine. Returns how much that was.
+/// Undoes the changes that a killed tunnel has left, and opens the machine. Returns the number of changes.
 ///
 /// # Errors
 /// The tunnel is running, or its journal cannot be opened.
@@ -417,11 +419,11 @@ pub fn undo(directory: &Path, name: &str) -> Result<usize, TunnelError> {
     Ok(undone + usize::from(restored))
 }
 
-/// The tunnels whose processes have ended without undoing their changes, with the number of these. Empty if this process may
-/// not know.
+/// The tunnels whose processes have ended without undoing their changes, with the number of changes. Empty if this
+/// process lacks permission.
 pub fn left_behind(directory: &Path) -> Vec<(String, usize)> {
     let mut found = journal::left_behind(directory);
-    // The journal may be lost: the file says itself who has written it.
+    // The journal may be lost: the file itself names the tunnel that has written it.
     let is_running = |name: &str| {
         let device = format!("rw-{name}");
         routes::interfaces().is_ok_and(|all| all.iter().any(|one| device.starts_with(&one.name)))

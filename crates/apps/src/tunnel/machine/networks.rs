@@ -1,4 +1,4 @@
-//! Networks of a machine that a tunnel has to know.
+//! Networks of a machine that concern a tunnel.
 
 use std::fmt;
 use std::io;
@@ -9,7 +9,8 @@ use ropewalk_runtime::interfaces;
 
 use crate::tunnel::addresses;
 
-/// The networks that a tunnel carries: two halves of each address space, which leave the default route as it is.
+/// The networks that a tunnel carries: two halves of each address space, which leave the default route
+/// unchanged.
 pub fn everything() -> Vec<IpNet> {
     let halves = ["0.0.0.0/1", "128.0.0.0/1", "::/1", "8000::/1"];
     halves.iter().map(|half| half.parse().expect("a network")).collect()
@@ -47,7 +48,7 @@ impl fmt::Display for Overlap {
 /// Finds a network of this machine that overlaps one of these, except those of the interface `own`.
 ///
 /// # Errors
-/// As the system says.
+/// The error of the system.
 pub fn overlap(networks: &[IpNet], own: &str) -> io::Result<Option<Overlap>> {
     let addresses = interfaces::list()?.into_iter().filter(|address| address.name != own);
     let mut found = addresses.filter_map(|address| {

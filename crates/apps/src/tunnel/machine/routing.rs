@@ -1,22 +1,25 @@
-//! The routes of a tunnel, and what else its device needs: they are there, whatever other programs change.
+//! The routes of a tunnel, and the other settings of its device. They are kept, regardless of changes by other
+//! programs.
 //!
-//! **Into the tunnel** lead the networks that the hub carries, in the main table and, on a closed machine, in the table that
-//! its rules of policy routing use.
+//! **Into the tunnel** lead the networks that the hub carries, in the main table and, on a closed machine, in the
+//! table that its rules of policy routing use.
 //!
-//! **Exceptions** keep the hubs out of the tunnel: packets to them keep the ways that they have without it. Packets of sockets that are bound to an interface do not need these routes. The reverse path filter does: it drops
-//! what a hub sends unless a route back leads out of the link.
+//! **Exceptions** keep the hubs out of the tunnel: packets to them use the same routes as without the tunnel. Packets
+//! of sockets that are bound to an interface do not need these routes, but the reverse path filter does: it drops a
+//! hub's packets unless a route to the hub leads out of the link.
 //!
 //! ```text
-//!   default via 192.0.2.1 dev l1 metric 100           the way without the tunnel
-//!   203.0.113.9 via 192.0.2.1 dev l1 metric 100       the exception: the same, to the hub alone
+//!   default via 192.0.2.1 dev l1 metric 100           the route without the tunnel
+//!   203.0.113.9 via 192.0.2.1 dev l1 metric 100       the exception: the same, only for the hub
 //!   0.0.0.0/1 dev rw-home                             the tunnel
 //! ```
 //!
-//! The routes of a machine change while a tunnel runs. So the exceptions are not added once, but compared with what the
-//! routes ask for whenever something has changed.
+//! The routes of a machine change while a tunnel runs. The exceptions are therefore compared with the routes whenever
+//! something has changed.
 //!
-//! **Unreachable** is what should lead into the tunnel, but whose family of addresses the hub does not carry. Otherwise
-//! the default route would carry it outside of the tunnel. Programs learn at once that they have to use the other family.
+//! **Unreachable** are networks that should lead into the tunnel, but whose address family the hub does not carry.
+//! Otherwise the default route would carry them outside of the tunnel. Programs learn immediately that they must use
+//! the other family.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -34,16 +37,16 @@ const LAST: u32 = u32::MAX;
 /// The routes of a tunnel, and its device.
 #[derive(Debug, Default)]
 pub(super) struct Routing {
-    /// Hubs, whose ways are kept out of the tunnel.
+    /// Hubs, whose routes are kept out of the tunnel.
     peers: BTreeSet<IpAddr>,
     /// The networks that may lead into the tunnel.
     networks: Vec<IpNet>,
-    /// TUN devices that the user has named as links. Others are no ways to a hub.
+    /// TUN devices that the user has named as links. Others are not routes to a hub.
     links: Vec<String>,
     /// Whether the machine is closed.
     is_closed: bool,
     device: Option<DeviceState>,
-    /// What was set up before, and has to go.
+    /// Previous states that must be removed.
     stale: Vec<DeviceState>,
     blocked: Vec<IpNet>,
 }
@@ -57,37 +60,37 @@ pub struct DeviceState {
     pub addresses: Vec<IpNet>,
     /// The networks that lead into it.
     pub networks: Vec<IpNet>,
-    /// Size of the largest packet that enters it when it is started, bytes.
+    /// MTU when the device is started, bytes.
     pub mtu: u32,
 }
 
 impl Routing {
-    /// Routing on a machine that may be closed. Nothing is changed yet.
+    /// Creates the routing of a machine that may be closed. Nothing is changed yet.
     pub fn new(is_closed: bool) -> Self {
         Self { is_closed, ..Self::default() }
     }
 
-    /// The networks that may lead into the tunnel, and the TUN devices that are links.
+    /// Sets the networks that may lead into the tunnel, and the TUN devices that are links.
     pub fn set_networks(&mut self, networks: &[IpNet], links: &[String]) {
         (self.networks, self.links) = (networks.to_vec(), links.to_vec());
     }
 
-    /// Keeps the ways to these hubs out of the tunnel, and only these.
+    /// Keeps the routes to these hubs out of the tunnel, and only these.
     pub fn set_peers(&mut self, peers: &[SocketAddr]) {
         let peers = peers.iter().map(|peer| peer.ip().to_canonical());
         self.peers = peers.filter(|address| !address.is_loopback()).collect();
     }
 
-    /// The state of the device, and networks that are unreachable.
+    /// Sets the state of the device, and the networks that are unreachable.
     pub fn declare(&mut self, device: DeviceState, blocked: Vec<IpNet>) {
         self.stale.extend(self.device.replace(device));
         self.blocked = blocked;
     }
 
-    /// Changes the size of the largest packet that enters the device, bytes.
+    /// Changes the MTU of the device, bytes.
     ///
     /// # Errors
-    /// As the system says.
+    /// The error of the system.
     pub fn set_mtu(&mut self, mtu: u32) -> io::Result<()> {
         let Some(device) = &mut self.device else { return Ok(()) };
         device.mtu = mtu;
@@ -97,7 +100,7 @@ impl Routing {
     /// Starts the device, and adds addresses and routes of it that are missing.
     ///
     /// # Errors
-    /// As the system says.
+    /// The error of the system.
     pub fn compare_device(&mut self) -> io::Result<()> {
         let Some(device) = &self.device else { return Ok(()) };
         let interfaces = routes::interfaces()?;
@@ -142,7 +145,7 @@ impl Routing {
         if self.is_closed { &[routes::MAIN, CLOSED_TABLE] } else { &[routes::MAIN] }
     }
 
-    /// Removes exceptions that the routes do not ask for any more, and adds those that are missing. Returns the problems.
+    /// Removes exceptions that are no longer needed, and adds those that are missing. Returns the problems.
     ///
     /// # Errors
     /// The routes cannot be listed, or the journal cannot be written.
@@ -177,7 +180,7 @@ impl Routing {
         Ok(problems)
     }
 
-    /// The routes by TUN devices, and the other ones.
+    /// Splits the routes into those through TUN devices and the other ones.
     fn split(&self, all: &[Route], interfaces: &[Interface]) -> (Vec<Route>, Vec<Route>) {
         let tunnels: Vec<u32> = interfaces
             .iter()
@@ -194,8 +197,8 @@ impl Routing {
     }
 }
 
-/// The exceptions for one address: the routes that it has without the tunnel, unless they are more specific than those
-/// of tunnels.
+/// The exceptions for one address: its routes without the tunnel, unless they are more specific than those of
+/// tunnels.
 fn wanted_for(
     address: IpAddr,
     others: &[Route],
@@ -305,9 +308,9 @@ mod tests {
             (vec![route(anywhere, &both, 0)], vec![route(hub, &both, 0)]),
             // A more specific route than the tunnel's is used in any case.
             (vec![first(anywhere), connected], vec![]),
-            // One that is less specific than the tunnel's is not, but is the way without the tunnel.
+            // A route that is less specific than the tunnel's is not used, but is the route without the tunnel.
             (vec![first(anywhere), wide("128.0.0.0/1")], vec![wide(hub)]),
-            // IPv6 permits two routes with the same metric, as router advertisements make them.
+            // IPv6 permits two routes with the same metric, as created by router advertisements.
             (
                 vec![route(anywhere, &both[..1], 1024), route(anywhere, &both[1..], 1024)],
                 vec![route(hub, &both, 1024)],

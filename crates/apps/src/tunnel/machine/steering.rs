@@ -5,9 +5,9 @@
 //!   11  TCP, UDP, ICMP, ICMPv6, SCTP: the table of the tunnel, in which everything else is unreachable
 //! ```
 //!
-//! The packet filter closes the machine on its own. A program that flushes it (`nft flush ruleset`) opens it for the moment
-//! that the client needs to install it again: then the rules hold. They name protocols, because a rule for all packets
-//! would keep the kernel from accepting default routes: it looks up their gateways by the same rules.
+//! The packet filter alone closes the machine. A program that flushes it (`nft flush ruleset`) opens the machine
+//! until the client has installed it again; the rules hold during that time. They name protocols, because a rule for
+//! all packets would prevent the kernel from accepting default routes: it looks up their gateways by the same rules.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -39,9 +39,9 @@ const UDP: u8 = 17;
 const ICMPV6: u8 = 58;
 const SCTP: u8 = 132;
 
-/// The rules of a closed machine. Packets that the tunnel's device delivers keep their ways, and so do packets to the networks in
-/// `direct` and to the hubs. An answer to a marked packet must find a way back
-/// where the reverse path filter is strict.
+/// The rules of a closed machine. Packets that the tunnel's device delivers keep their routes, and so do packets to
+/// the networks in `direct` and to the hubs. If the reverse path filter is strict, an answer to a marked packet must
+/// find a route back.
 pub(super) fn rules(
     device: &str,
     direct: &[IpNet],
@@ -97,19 +97,20 @@ fn of_family(
     all
 }
 
-/// Whether an interface drops packets to whose sender another interface leads (`rp_filter` 1, of IPv4 alone).
+/// Whether an interface drops packets whose sender is reached through another interface (`rp_filter` 1, IPv4
+/// only).
 fn filters_strictly() -> bool {
     let entries = fs::read_dir("/proc/sys/net/ipv4/conf").into_iter().flatten().flatten();
     let values = entries.map(|entry| fs::read_to_string(entry.path().join("rp_filter")));
     values.flatten().any(|value| value.trim() == "1")
 }
 
-/// Whether this machine has IPv6, and it is not switched off.
+/// Whether this machine has IPv6, and it is not disabled.
 pub fn has_ipv6() -> bool {
     is_on(Path::new("/proc/sys/net/ipv6/conf/lo/disable_ipv6"))
 }
 
-/// Whether an interface may have addresses of IPv6.
+/// Whether an interface may have IPv6 addresses.
 pub fn permits_ipv6(device: &str) -> bool {
     is_on(&Path::new("/proc/sys/net/ipv6/conf").join(device).join("disable_ipv6"))
 }

@@ -1,4 +1,4 @@
-//! Waits for changes of the machine, and says what has to be compared, and when.
+//! Waits for changes to the machine, and determines what must be compared and when.
 
 use std::future::pending;
 use std::io;
@@ -8,22 +8,22 @@ use std::time::Duration;
 use ropewalk_runtime::system::{Changes, FileMonitor, NetworkMonitor};
 use tokio::time::{Instant, sleep_until};
 
-/// How long everything is left alone without a notification. Some changes have none, such as those of a file that is
-/// mounted from another machine.
+/// Interval of checks without a notification. Some changes cause none, such as those of a file that is mounted from
+/// another machine.
 const SAFETY_INTERVAL: Duration = Duration::from_secs(30);
-/// The same on a system that refuses notifications, and after a failure. Also the shortest time between two looks at the name
-/// servers: another program may write its own whenever it notices those of the tunnel.
+/// The same on a system that refuses notifications, and after a failure. Also the minimum time between two checks of
+/// the name servers: another program may write its own whenever it detects those of the tunnel.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
-/// Minimum time between two looks at the network. Changes come in groups: the first of them is looked at immediately, and
-/// the last one when they are over.
+/// Minimum time between two checks of the network. Changes come in groups: the first is checked immediately, and the
+/// last when the group is over.
 const NETWORK_PAUSE: Duration = Duration::from_millis(100);
 /// Delay after a change of the name servers: a program may be about to write the file that it has just created.
 const FILE_DELAY: Duration = Duration::from_millis(100);
 
-/// What has to be compared.
+/// The state that must be compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Look {
-    /// What the packet filter and the rules of policy routing close.
+    /// The packet filter and the rules of policy routing that close the machine.
     Filter,
     /// The same, and the device, routes and forwarding.
     Network,
@@ -31,13 +31,13 @@ pub(super) enum Look {
     NameServers,
 }
 
-/// When one part of the machine is looked at.
+/// When one part of the machine is checked.
 #[derive(Debug)]
 struct Turn {
-    /// The earliest time of a look after a change.
+    /// The earliest time of a check after a change.
     not_before: Instant,
     due: Option<Instant>,
-    /// Whether there was a change since the last look.
+    /// Whether there was a change since the last check.
     is_changed: bool,
 }
 
@@ -46,18 +46,18 @@ impl Turn {
         Self { not_before: now, due: None, is_changed: false }
     }
 
-    /// Looks at this time at the latest.
+    /// Schedules a check at this time at the latest.
     fn look_at(&mut self, time: Instant) {
         self.due = Some(self.due.map_or(time, |due| due.min(time)));
     }
 
-    /// Something changes: it is looked at after `delay` at the earliest.
+    /// Schedules a check after a change, at the earliest after `delay`.
     fn on_change(&mut self, now: Instant, delay: Duration) {
         self.is_changed = true;
         self.look_at(self.not_before.max(now + delay));
     }
 
-    /// Whether it is looked at now. The look after the next change follows after `pause` at the earliest. Returns, too,
+    /// Takes the check if it is due. The check after the next change follows at the earliest after `pause`. Returns
     /// whether there was a change.
     fn take(&mut self, now: Instant, pause: Duration) -> Option<bool> {
         let is_changed = self.is_changed;
@@ -67,7 +67,7 @@ impl Turn {
     }
 }
 
-/// When something has to be compared.
+/// The times of the next comparisons.
 #[derive(Debug)]
 struct Pace {
     network: Turn,
@@ -87,7 +87,7 @@ impl Pace {
         self.name_servers.on_change(now, FILE_DELAY);
     }
 
-    /// Looks again, because something has failed.
+    /// Schedules another check after a failure.
     fn retry(&mut self, now: Instant, look: Look) {
         let turn = match look {
             Look::NameServers => &mut self.name_servers,
@@ -96,15 +96,15 @@ impl Pace {
         turn.look_at(now + POLL_INTERVAL);
     }
 
-    /// When [`Self::take`] has something.
+    /// When [`Self::take`] returns the next check.
     fn next(&self) -> Option<Instant> {
         [self.network.due, self.name_servers.due].into_iter().flatten().min()
     }
 
-    /// What is due.
+    /// The check that is due.
     fn take(&mut self, now: Instant) -> Option<Look> {
         if let Some(is_changed) = self.network.take(now, NETWORK_PAUSE) {
-            // The kernel does not tell of each route that ends, and the group of changes may not be over.
+            // The kernel does not report each route that ends, and the group of changes may not be over.
             if is_changed {
                 self.network.look_at(now + NETWORK_PAUSE);
             }
@@ -157,12 +157,12 @@ pub(super) struct Watch {
     /// The file that is watched.
     path: Option<PathBuf>,
     pace: Pace,
-    /// When everything is looked at without a change.
+    /// When everything is checked without a change.
     next_poll: Instant,
 }
 
 impl Watch {
-    /// Watches the network from now on.
+    /// Starts to watch the network.
     ///
     /// # Panics
     /// Outside a tokio runtime.
@@ -179,7 +179,7 @@ impl Watch {
         }
     }
 
-    /// Watches what a closed or forwarding machine needs as well, and this file, from now on.
+    /// Starts to watch the packet filter and rules of a closed or forwarding machine, and this file.
     pub fn also(&mut self, filter: bool, file: Option<&Path>) {
         if filter && matches!(self.filter, Source::Unneeded) {
             self.filter = Source::open(NetworkMonitor::open(Changes::Filter));
@@ -192,12 +192,12 @@ impl Watch {
         }
     }
 
-    /// Looks again soon, because something has failed.
+    /// Schedules another check soon after a failure.
     pub fn retry(&mut self, look: Look) {
         self.pace.retry(Instant::now(), look);
     }
 
-    /// Waits until something has to be compared. Nothing is lost if the future is dropped.
+    /// Waits until a comparison is due. Dropping the future loses nothing.
     pub async fn next(&mut self) -> Look {
         loop {
             let now = Instant::now();
@@ -211,7 +211,7 @@ impl Watch {
             }
             let due = self.pace.next().map_or(self.next_poll, |due| due.min(self.next_poll));
             tokio::select! {
-                // Until the rules are there again, more may leave or be forwarded than should be.
+                // Until the rules are restored, more may leave or be forwarded than should be.
                 () = self.filter.changed(NetworkMonitor::changed) => return Look::Filter,
                 () = self.rules.changed(NetworkMonitor::changed) => return Look::Filter,
                 () = self.network.changed(NetworkMonitor::changed) => {
@@ -239,7 +239,7 @@ mod tests {
 
     const STEP: Duration = Duration::from_millis(10);
 
-    /// The looks that follow from changes at these times, each with its time.
+    /// The checks that follow from changes at these times, each with its time.
     fn looks(changes: &[(u64, bool)]) -> Vec<(Duration, Look)> {
         let begin = Instant::now();
         let mut pace = Pace::new(begin);

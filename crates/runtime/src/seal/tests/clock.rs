@@ -1,4 +1,4 @@
-//! First datagrams with an old date: who learns the responder's date, and who does not.
+//! First datagrams with an old date: only a genuine initiator learns the responder's date.
 
 use ropewalk_base::Time;
 
@@ -46,7 +46,7 @@ fn the_initiator_learns_both_dates_and_a_later_date_is_admitted() {
     let expected =
         ClockRefusal { own: at(8 * DAY + 1), peer: RESPONDERS_DATE, newest: at(10 * DAY + 1) };
     assert_eq!(error(&mut initiator, &answer), HandshakeError::OldDate(expected));
-    // The attempt is over, and the next one gets a session.
+    // The attempt has ended, and the next one gets a session.
     assert_eq!(error(&mut initiator, &answer), HandshakeError::NotOurs);
     let second = initiator.restart(at(11 * DAY)).expect("a datagram");
     let made = established(pair.answer(NOW, home(), &second));
@@ -87,7 +87,7 @@ fn no_forged_answer_is_believed_and_none_keeps_the_genuine_one_out() {
     let key = crate::seal::mac::MacKey::of(&pair.server_key);
     let (mut initiator, first, answer) = set_back(&mut pair);
     let mac = *first.last_chunk::<MAC_LEN>().expect("a MAC");
-    // Whoever has seen the first datagram can make the MAC.
+    // Anyone who has seen the first datagram can compute the MAC.
     let signed = |mut body: Vec<u8>| {
         key.sign_answer(&mac, &mut body);
         body

@@ -45,7 +45,7 @@ fn a_forged_retry_costs_one_datagram_and_the_genuine_reply_still_counts() {
     let forged = forged_retry(&pair, &first, 7);
     let resent = resent_datagram(initiator.finish(NOW, &forged));
     assert_eq!(initiator.finish(NOW, &forged).expect_err("twice"), HandshakeError::KnownToken);
-    // The resent datagram leads to the same session. A Retry that answers it is not obeyed.
+    // The resent datagram leads to the same session. A Retry that answers it is not followed.
     let reply = reply(pair.answer(NOW, home(), &resent));
     let second = forged_retry(&pair, &resent, 8);
     assert_eq!(initiator.finish(NOW, &second).expect_err("refused"), HandshakeError::Forged);

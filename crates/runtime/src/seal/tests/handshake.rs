@@ -1,4 +1,4 @@
-//! Which initiators get a session, and which do not.
+//! Which initiators get a session, and which are refused.
 
 use ropewalk_base::{Duration, Time};
 

@@ -1,4 +1,4 @@
-//! Points of low order: a Diffie-Hellman with one of them is zero, whatever the secret.
+//! Points of low order: a Diffie-Hellman with one of them is zero, regardless of the secret.
 
 use ropewalk_base::Time;
 use snow::params::{CipherChoice, DHChoice, HashChoice};

@@ -64,7 +64,7 @@ fn time_changes_keys_too_and_old_ones_are_forgotten() {
     assert_eq!(error, Err(OpenError::UnknownEpoch));
 }
 
-/// A thief has all that a session knows after `begin`, and sees each datagram after that.
+/// A thief has the entire state of a session after `begin`, and sees each datagram after that.
 #[test]
 fn who_has_taken_the_keys_can_open_nothing_after_the_next_renewal() {
     let (mut client, mut server) = hasty();
@@ -80,7 +80,7 @@ fn who_has_taken_the_keys_can_open_nothing_after_the_next_renewal() {
     assert!(client.epoch() >= 2);
     let [theirs, mine] = [server.halves().0.stolen(), server.halves().1.stolen()];
     for stolen in &mut stolen {
-        // What turning alone gives.
+        // What the thief could read if keys only changed by the ratchet.
         let guesses: Vec<_> = (0..10).map(|_| tag_of(&stolen.turn())).collect();
         for now in [&theirs, &mine] {
             assert!(!guesses.contains(&tag_of(&now.next_key())));
@@ -138,7 +138,7 @@ fn the_initiator_waits_until_the_peer_has_followed() {
         assert!(opened(client, time, &datagram).is_ok());
         renewed(time, client, server);
     };
-    // A hundred datagrams are lost, on all paths and over the whole next epoch.
+    // A hundred datagrams are lost, on all paths and over the entire next epoch.
     for _ in 0..100 {
         sealed(&mut client, 0, b"lost");
         down(&mut server, &mut client, later(1));

@@ -6,8 +6,8 @@ const GET: AnswerContext = AnswerContext { head_only: false, interim: true };
 const HEAD: AnswerContext = AnswerContext { head_only: true, interim: true };
 const OLD: AnswerContext = AnswerContext { head_only: false, interim: false };
 
-/// What the program reads if the server sends `answer` in segments of `step` bytes. The server closes the connection
-/// afterwards only if it must, to end the answer.
+/// The bytes that the program reads if the server sends `answer` in segments of `step` bytes. The server closes the
+/// connection afterwards only if that is needed to end the answer.
 async fn read(answer: &str, context: AnswerContext, step: usize, close: bool) -> String {
     let (mut server, near) = duplex(step);
     let bytes = answer.as_bytes().to_vec();
@@ -91,7 +91,7 @@ async fn interim_answers_precede_the_final_one_and_unusual_heads_become_regular(
             "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 204 \r\n\r\n",
             "HTTP/1.1 204 \r\nConnection: close\r\n\r\n",
         ),
-        // What servers send and parsers read in different ways.
+        // Answers that parsers read in different ways.
         (
             GET,
             "HTTP/1.1 200\r\nA : 1\r\nB: 2\r\n 3\r\nContent-Length: 2, 2\r\nContent-Length: 2\r\n\r\nok",

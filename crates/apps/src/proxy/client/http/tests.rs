@@ -74,7 +74,8 @@ fn what_is_no_request_for_a_proxy_gets_a_status_that_says_so() {
         ("POST http://a/ HTTP/1.1\r\nContent-Length: 99999999999999999999\r\n\r\n", 400),
         ("POST http://a/ HTTP/1.1\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n", 400),
         ("POST http://a/ HTTP/1.1\r\nTransfer-Encoding: gzip, chunked\r\n\r\n", 400),
-        // Request smuggling: what two readers would frame differently (RFC 9112, 6.1, 6.3, 5.1, 5.2, 11.2).
+        // Request smuggling: requests that two readers would frame differently (RFC 9112, 6.1, 6.3, 5.1,
+        // 5.2, 11.2).
         ("POST http://a/ HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n", 400),
         (
             "POST http://a/ HTTP/1.1\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: x\r\n\r\n",

@@ -1,5 +1,5 @@
-//! Changes that close a machine: after them nothing leaves it outside of the tunnel. They stay until an orderly end, or
-//! `ropewalk tunnel undo`.
+//! Changes that close a machine: afterwards nothing leaves it outside of the tunnel. They stay until an orderly end,
+//! or `ropewalk tunnel undo`.
 
 use std::io;
 use std::net::IpAddr;
@@ -15,7 +15,7 @@ use super::{Change, Journal, JournalError};
 pub const CLOSED_TABLE: u32 = 0x7277;
 
 impl Journal {
-    /// Whether the machine was closed for longer than a tunnel runs.
+    /// Whether the machine stays closed after a tunnel ends.
     pub fn is_held(&self) -> bool {
         self.changes.contains(&Change::Held)
     }
@@ -41,7 +41,7 @@ impl Journal {
     /// Installs a table of the packet filter that closes the machine. One of the same name is replaced in the same transaction.
     ///
     /// # Errors
-    /// As the system says.
+    /// The error of the system.
     pub fn close_filter(&mut self, table: &firewall::Table) -> Result<(), JournalError> {
         let change = Change::Closed { table: table.name.clone() };
         self.record(&change)?;
@@ -54,11 +54,11 @@ impl Journal {
         installed.map_err(|error| JournalError::Change(Box::new(change), error))
     }
 
-    /// Makes these the rules of policy routing, and only these. What [`CLOSED_TABLE`] has no route for is unreachable.
-    /// Returns whether anything was missing.
+    /// Replaces the rules of policy routing by these. Destinations without a route in [`CLOSED_TABLE`] are
+    /// unreachable. Returns whether anything was missing.
     ///
     /// # Errors
-    /// As the system says.
+    /// The error of the system.
     pub fn close_routing(&mut self, wanted: &[RoutingRule]) -> Result<bool, JournalError> {
         let change = Change::ClosedRouting;
         let is_new = !self.changes.contains(&change);

@@ -1,4 +1,4 @@
-//! Where and when changes were made. What the kernel holds ends with the boot and with the network namespace; files do not.
+//! Where and when changes were made. Kernel state ends with the boot and with the network namespace; files do not.
 
 use std::fs;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ pub(super) struct Origin {
 }
 
 impl Origin {
-    /// Of this process.
+    /// The origin of this process.
     pub(super) fn here() -> Self {
         let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok();
         Self { boot: boot.map(|id| id.trim().to_owned()), network: namespace() }

@@ -1,4 +1,4 @@
-//! Files that a tunnel replaces: what was there before, and how it comes back.
+//! Files that a tunnel replaces: their previous content, and how it is restored.
 
 use std::fs::{self, OpenOptions, Permissions};
 use std::io::{self, Write};
@@ -9,7 +9,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde::{Deserialize, Serialize};
 
-/// Mode of a file that was not there before, whatever the umask is.
+/// Mode of a new file, regardless of the umask.
 const NEW_MODE: u32 = 0o644;
 
 /// The bytes of a file. In the journal they are a text if they are UTF-8, and a list of numbers otherwise.
@@ -40,7 +40,7 @@ impl From<Content> for Stored {
     }
 }
 
-/// What was there before a file was replaced.
+/// The previous state of a replaced file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Before {
@@ -53,7 +53,7 @@ pub enum Before {
 }
 
 impl Before {
-    /// One line of text, from which [`Self::decode`] makes it again.
+    /// One line of text that [`Self::decode`] reads.
     pub fn encode(&self) -> String {
         BASE64.encode(serde_json::to_vec(self).unwrap_or_default())
     }
@@ -63,10 +63,10 @@ impl Before {
         serde_json::from_slice(&BASE64.decode(text).ok()?).ok()
     }
 
-    /// What is there now.
+    /// The current state of a file.
     ///
     /// # Errors
-    /// As the system says.
+    /// The error of the system.
     pub fn read(file: &Path) -> io::Result<Self> {
         if let Ok(target) = fs::read_link(file) {
             return Ok(Self::Link(target));
@@ -78,10 +78,10 @@ impl Before {
         }
     }
 
-    /// Makes it as it was.
+    /// Restores the file.
     ///
     /// # Errors
-    /// As the system says.
+    /// The error of the system.
     pub fn restore(&self, file: &Path) -> io::Result<()> {
         match self {
             Self::Nothing => fs::remove_file(file),
@@ -94,20 +94,20 @@ impl Before {
     }
 }
 
-/// Replaces a file at once, so that no reader sees half of it. It keeps its mode and its owner.
+/// Replaces a file atomically, so that no reader sees a part of it. It keeps its mode and its owner.
 pub(super) fn put(file: &Path, text: &[u8]) -> io::Result<()> {
     let aside = file.with_extension("ropewalk-new");
     let replaced = write_aside(&aside, file, text).and_then(|()| fs::rename(&aside, file));
     if replaced.is_err() {
         let _ = fs::remove_file(&aside);
-        // A file that is mounted, as in containers, cannot be replaced.
+        // A mounted file, as in containers, cannot be replaced.
         return fs::write(file, text);
     }
     replaced
 }
 
-/// Writes a new file with the mode and the owner of another one. A link has none that matter: its target may belong to a
-/// service, as that of systemd-resolved does.
+/// Writes a new file with the mode and the owner of another one. Those of a link are not used: its target may belong
+/// to a service, such as systemd-resolved.
 fn write_aside(aside: &Path, like: &Path, text: &[u8]) -> io::Result<()> {
     let _ = fs::remove_file(aside);
     let mut new = OpenOptions::new().write(true).create_new(true).mode(0o600).open(aside)?;
@@ -118,7 +118,7 @@ fn write_aside(aside: &Path, like: &Path, text: &[u8]) -> io::Result<()> {
     new.set_permissions(Permissions::from_mode(mode))?;
     let own = new.metadata()?;
     match like {
-        // A change of owner needs CAP_CHOWN, also if it changes nothing.
+        // A change of owner needs CAP_CHOWN, even if it changes nothing.
         Some(like) if (like.uid(), like.gid()) != (own.uid(), own.gid()) => {
             chown(aside, Some(like.uid()), Some(like.gid()))
         }

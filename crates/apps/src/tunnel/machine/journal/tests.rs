@@ -28,7 +28,7 @@ fn put_file(journal: &mut Journal, file: &Path, text: &[u8]) -> Result<(), Journ
     journal.replace(file, Before::read(file).expect("it can be read"), text)
 }
 
-/// What `kill -9` leaves: the file as it is, without its lock.
+/// The effect of `kill -9`: the file as it is, without its lock.
 fn kill(journal: Journal) {
     let journal = std::mem::ManuallyDrop::new(journal);
     journal.file.unlock().expect("it was locked");
@@ -126,7 +126,8 @@ fn a_journal_is_replaced_at_once_and_stays_locked() {
     }
     let path = place.0.join("run/home.journal");
     let before = fs::read_to_string(&path).expect("a journal");
-    // What a process sees that has opened the journal in time, and what a kill leaves in the midst of the next line.
+    // The view of a process that has opened the journal in time, and the result of a kill in the middle of the next
+    // line.
     let mut seen = File::open(&path).expect("a journal");
     put_file(&mut journal, &place.0.join("two"), b"other").expect("replaced");
     let mut text = String::new();
@@ -238,7 +239,7 @@ fn a_value_stays_if_another_program_has_used_its_switch_since() {
     }
 }
 
-/// As IPv6 does before Linux 6.17: a switch that is written sets the values of all interfaces.
+/// Models IPv6 before Linux 6.17: writing a switch sets the values of all interfaces.
 #[test]
 fn values_that_a_switch_has_set_are_restored_with_it_by_the_last_tunnel() {
     let place = Place::new("all");
@@ -304,7 +305,7 @@ fn what_another_program_writes_between_two_replacements_comes_back() {
     assert_eq!(fs::read_to_string(&file).expect("a file"), "three");
 }
 
-/// What the journal says of another boot, or of another network namespace.
+/// Makes the journal belong to another boot, or to another network namespace.
 fn move_elsewhere(place: &Place, key: &str) {
     let path = place.0.join("run/home.journal");
     let text = fs::read_to_string(&path).expect("a journal");

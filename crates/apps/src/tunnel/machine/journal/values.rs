@@ -16,11 +16,11 @@ impl Journal {
         })
     }
 
-    /// Writes a value of the system, unless it is set. If `switch` holds something else at the end than now, the value
-    /// stays: another program has set it for all interfaces since.
+    /// Writes a value of the system, unless it is set. If `switch` has changed by the end, the value stays: another
+    /// program has since set it for all interfaces.
     ///
     /// # Errors
-    /// As the system says.
+    /// The error of the system.
     pub fn set(
         &mut self,
         file: &Path,
@@ -53,10 +53,10 @@ impl Journal {
         fs::write(file, value).map_err(failed)
     }
 
-    /// Writes a switch of the system that sets the values of all interfaces as well. These come back with it.
+    /// Writes a switch of the system that also sets the values of all interfaces. These are restored with it.
     ///
     /// # Errors
-    /// As the system says.
+    /// The error of the system.
     pub fn set_switch(
         &mut self,
         switch: &Path,
@@ -65,7 +65,7 @@ impl Journal {
     ) -> Result<(), JournalError> {
         let failed = |error| JournalError::Io(switch.to_owned(), error);
         let lock = lock(self.directory()).map_err(failed)?;
-        // Once the switch is on, the values of interfaces do not tell what they were before: another journal does.
+        // Once the switch is on, the previous values of the interfaces are only known from another journal.
         let others: Vec<Change> = self.others().flat_map(|(_, all)| all).collect();
         let off = match others.iter().find(|change| change.sets(switch, value)) {
             Some(Change::Value { before, .. }) => before.clone(),

@@ -1,4 +1,4 @@
-//! The file that names the name servers (resolv.conf(5)).
+//! The file with the name servers (resolv.conf(5)).
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
@@ -6,22 +6,23 @@ use std::path::Path;
 
 use crate::tunnel::machine::journal::{Before, Journal, JournalError};
 
-/// How the first line of a list of name servers begins that a tunnel has written; then its name follows.
+/// Start of the first line of a list of name servers that a tunnel has written; its name follows.
 const MARK: &str = "# written by ropewalk tunnel ";
 
-/// How the second line begins. What was there before follows, so that it can be restored without a journal.
+/// Start of the second line. The previous state follows, so that it can be restored without a journal.
 const BEFORE: &str = "# before ";
 
-/// The servers that systemd-resolved asks (systemd-resolved.service(8)).
+/// The servers that systemd-resolved uses (systemd-resolved.service(8)).
 const RESOLVED_SERVERS: &str = "/run/systemd/resolve/resolv.conf";
 
 /// Addresses at which systemd-resolved answers (systemd-resolved.service(8)).
 const RESOLVED: [Ipv4Addr; 2] = [Ipv4Addr::new(127, 0, 0, 53), Ipv4Addr::new(127, 0, 0, 54)];
 
-/// Sets the name servers, unless they are set. Other lines that matter to programs, such as `search` and `options`, stay.
+/// Sets the name servers, unless they are set. Other lines that affect programs, such as `search` and `options`,
+/// stay.
 ///
 /// # Errors
-/// Another tunnel has set them, or as the system says.
+/// Another tunnel has set them, or the error of the system.
 pub fn set(
     journal: &mut Journal,
     file: &Path,
@@ -47,12 +48,12 @@ pub fn set(
     if now == text { Ok(()) } else { journal.replace(file, before, &text) }
 }
 
-/// The tunnel that has written a text.
+/// The tunnel that has written a file with this text.
 fn owner(text: &[u8]) -> Option<&[u8]> {
     text.split(|byte| *byte == b'\n').next()?.strip_prefix(MARK.as_bytes())
 }
 
-/// What was in the place of a text that a tunnel has written.
+/// The previous state of a file that a tunnel has written.
 fn before(text: &[u8]) -> Option<Before> {
     owner(text)?;
     let line = text.split(|byte| *byte == b'\n').nth(1)?;
@@ -65,10 +66,10 @@ pub fn tunnel_of(file: &Path) -> Option<String> {
     owner(&text).map(|name| String::from_utf8_lossy(name).into_owned())
 }
 
-/// Restores a file whose name servers this tunnel has set, if its journal is lost. Returns whether it was.
+/// Restores a file whose name servers this tunnel has set, if its journal is lost. Returns whether it did.
 ///
 /// # Errors
-/// As the system says.
+/// The error of the system.
 pub fn restore(file: &Path, tunnel: &str) -> io::Result<bool> {
     let text = std::fs::read(file).unwrap_or_default();
     let is_own = owner(&text) == Some(tunnel.as_bytes());
@@ -78,7 +79,7 @@ pub fn restore(file: &Path, tunnel: &str) -> io::Result<bool> {
     }
 }
 
-/// The name servers that this machine asks in the network. Where programs ask systemd-resolved, these are its servers.
+/// The name servers that this machine uses in the network. If programs use systemd-resolved, these are its servers.
 pub fn of_system() -> Vec<IpAddr> {
     let is_local = |server: &IpAddr| server.is_loopback() || server.is_unspecified();
     let mut found = servers_in(Path::new(super::RESOLV_CONF));
@@ -99,19 +100,19 @@ fn servers_in(file: &Path) -> Vec<IpAddr> {
     servers.collect()
 }
 
-/// The lines that name these servers.
+/// The lines for these servers.
 pub fn list(servers: &[IpAddr]) -> String {
     servers.iter().map(|server| format!("nameserver {server}\n")).collect()
 }
 
-/// Whether a line of `resolv.conf` stays: all settings but the name servers (resolv.conf(5)).
+/// Whether a line of `resolv.conf` stays: all settings except the name servers (resolv.conf(5)).
 fn is_kept(line: &[u8]) -> bool {
     let mut words = line.split(u8::is_ascii_whitespace);
     let keyword = words.find(|word| !word.is_empty()).unwrap_or_default();
     [&b"search"[..], b"domain", b"options", b"sortlist"].contains(&keyword)
 }
 
-/// Whether programs that read the file ask systemd-resolved, and nobody else.
+/// Whether programs that read the file use only systemd-resolved.
 pub fn leads_to_resolved(file: &Path) -> bool {
     std::fs::read(file).is_ok_and(|text| names_resolved_alone(&String::from_utf8_lossy(&text)))
 }
@@ -124,7 +125,7 @@ fn names_resolved_alone(text: &str) -> bool {
     let is_resolved = |server: Option<&str>| {
         server.and_then(|it| it.parse().ok()).is_some_and(|it| RESOLVED.contains(&it))
     };
-    // Without a server, programs ask 127.0.0.1.
+    // Without a server, programs use 127.0.0.1.
     servers.next().is_some_and(is_resolved) && servers.all(is_resolved)
 }
 

@@ -1,7 +1,7 @@
 //! The name servers of a machine while a tunnel is up.
 //!
-//! Some programs ask systemd-resolved for names, others read the name servers from `/etc/resolv.conf`. Both are told the
-//! tunnel's servers:
+//! Some programs resolve names by systemd-resolved, others read the name servers from `/etc/resolv.conf`. Both get
+//! the tunnel's servers:
 //!
 //! ```text
 //!   programs --- systemd-resolved, if it runs --- servers of the tunnel's link (D-Bus)
@@ -33,20 +33,20 @@ use crate::tunnel::TunnelError;
 /// The file from which programs read the name servers (resolv.conf(5)).
 pub const RESOLV_CONF: &str = "/etc/resolv.conf";
 
-/// What sets the name servers.
+/// The program that sets the name servers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Manager {
-    /// Whatever manages them on this machine.
+    /// The manager of this machine, found automatically.
     Auto,
     /// systemd-resolved.
     Resolved,
     /// The program `resolvconf` of openresolv.
     Resolvconf,
-    /// The tunnel, in this file alone.
+    /// The tunnel, only in this file.
     File(PathBuf),
 }
 
-/// Why name servers cannot be set by the manager that was asked for.
+/// Why the requested manager cannot set name servers.
 #[derive(Debug)]
 pub enum NameServersError {
     /// systemd-resolved cannot be used.
@@ -84,17 +84,17 @@ pub(super) struct NameServers {
     /// Name of the tunnel.
     tunnel: String,
     reporter: Reporter,
-    /// Whether systemd-resolved is told.
+    /// Whether systemd-resolved gets the servers.
     by_resolved: bool,
     listed: Listed,
     /// Whether the manager was not named by the user, so that another one may be used.
     is_auto: bool,
-    /// The index of the tunnel's interface, and the servers that were set; empty: none were.
+    /// The index of the tunnel's interface, and the servers that were set, if any.
     current: (u32, Vec<IpAddr>),
 }
 
 impl NameServers {
-    /// Looks for the manager, and changes nothing.
+    /// Finds the manager, and changes nothing.
     ///
     /// # Errors
     /// The manager that the user has named cannot be used.
@@ -136,7 +136,7 @@ impl NameServers {
         Ok(found)
     }
 
-    /// Looks who writes the file. Must be called after what an earlier run has left there is undone.
+    /// Finds which program writes the file. Must be called after the changes of an earlier run are undone.
     pub fn look_at_file(&mut self) {
         let file =
             if let Listed::File(file) = &self.listed { file } else { Path::new(RESOLV_CONF) };
@@ -153,13 +153,13 @@ impl NameServers {
         }
     }
 
-    /// Whether systemd-resolved is asked.
+    /// Whether systemd-resolved is used.
     pub const fn by_resolved(&self) -> bool {
         self.by_resolved
     }
 
-    /// Sets the servers of a tunnel's interface. If the manager fails and another one may be used, reports it and uses that
-    /// from now on. `by_resolved` is what systemd-resolved has answered, if it was asked.
+    /// Sets the servers of a tunnel's interface. If the manager fails and another one may be used, reports it and
+    /// uses that one from now on. `by_resolved` is the answer of systemd-resolved, if it was used.
     ///
     /// # Errors
     /// The servers could not be set.
@@ -210,7 +210,7 @@ impl NameServers {
     /// Sets the servers in the file again if another program has changed it.
     ///
     /// # Errors
-    /// As the system says.
+    /// The error of the system.
     pub fn keep_listed(&self, journal: &mut Journal) -> Result<(), JournalError> {
         let (_, servers) = &self.current;
         match &self.listed {
@@ -222,7 +222,7 @@ impl NameServers {
         }
     }
 
-    /// The file that other programs may change, so that [`Self::keep_listed`] has something to do.
+    /// The file that other programs may change, for [`Self::keep_listed`].
     pub fn watched_file(&self) -> Option<&Path> {
         let (_, servers) = &self.current;
         match &self.listed {
@@ -232,7 +232,7 @@ impl NameServers {
         }
     }
 
-    /// The interface whose servers systemd-resolved shall keep, and the servers.
+    /// The interface whose servers systemd-resolved should keep, and the servers.
     pub fn in_resolved(&self) -> Option<(u32, Vec<IpAddr>)> {
         (self.by_resolved && !self.current.1.is_empty()).then(|| self.current.clone())
     }
@@ -270,7 +270,7 @@ impl NameServers {
     }
 }
 
-/// Who writes [`RESOLV_CONF`], if it does not lead to systemd-resolved.
+/// Which program writes [`RESOLV_CONF`], if it does not lead to systemd-resolved.
 fn by_file() -> Listed {
     let file = Path::new(RESOLV_CONF);
     let program = resolvconf::has_written(file).then(Resolvconf::find).flatten();

@@ -1,8 +1,8 @@
 //! systemd-resolved: the name servers of a link, set over D-Bus
 //! ([interface](https://www.freedesktop.org/software/systemd/man/latest/org.freedesktop.resolve1.html)).
 //!
-//! What is set belongs to the link and ends with it, also after `kill -9`. systemd-resolved keeps it in `/run` while it is
-//! started again.
+//! The settings belong to the link and end with it, even after `kill -9`. systemd-resolved keeps them in `/run`
+//! across restarts.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -22,16 +22,17 @@ use zbus::{
     Connection, DynamicType, MatchRule, MessageStream, OwnedObjectPath, OwnedVariant, Variant, fdo,
 };
 
-/// How long the bus and systemd-resolved may take for one task.
+/// Timeout of the bus and systemd-resolved for one task.
 const LIMIT: Duration = Duration::from_secs(2);
-/// How long systemd-resolved may take until it knows a new link.
+/// Poll interval while systemd-resolved does not know a new link.
 const LINK_POLL: Duration = Duration::from_millis(50);
-/// Shortest time between two looks at what is set.
+/// Minimum time between two checks of the settings.
 const SETTLE: Duration = Duration::from_millis(200);
-/// How long after a failure the next attempt follows.
+/// Delay of the next attempt after a failure.
 const RETRY: Duration = Duration::from_secs(2);
 
-/// A domain of a link: all names. It decides where names are asked, and is not appended to them (`~.` of resolvectl(1)).
+/// A domain of a link: all names. It only selects the link for queries, and is not appended to names (`~.` of
+/// resolvectl(1)).
 const ALL_NAMES: &[(&str, bool)] = &[(".", true)];
 
 /// The netlink sockets of this network namespace.
@@ -48,18 +49,18 @@ const LINK: &str = "org.freedesktop.resolve1.Link";
 /// Why systemd-resolved cannot be used.
 #[derive(Debug)]
 pub enum ResolvedError {
-    /// It does not run, or there is no system bus.
+    /// The service does not run, or there is no system bus.
     NotRunning,
-    /// It runs in another network namespace, or it cannot be known.
+    /// The service runs in another network namespace, or this cannot be determined.
     OtherNamespace,
-    /// It, or the bus, did not answer.
+    /// The service or the bus did not answer.
     Silent,
-    /// It refused, or the bus failed.
+    /// The service refused, or the bus failed.
     Bus(zbus::Error),
 }
 
 impl ResolvedError {
-    /// Whether a machine should not be like that.
+    /// Whether the error is unexpected on a correctly configured machine.
     pub fn is_unexpected(&self) -> bool {
         matches!(self, Self::Silent | Self::Bus(_))
     }
@@ -95,13 +96,13 @@ impl From<zbus::Error> for ResolvedError {
     }
 }
 
-/// Whether the bus says that a service does not run, or that it has ended before it answered.
+/// Whether the bus reports that a service does not run, or has ended before it answered.
 const fn is_gone(error: &fdo::Error) -> bool {
     use fdo::Error::{NameHasNoOwner, NoReply, ServiceUnknown};
     matches!(error, NameHasNoOwner(_) | NoReply(_) | ServiceUnknown(_))
 }
 
-/// Does something, unless it takes longer than [`LIMIT`].
+/// Runs a task with the timeout [`LIMIT`].
 async fn bounded<T>(
     what: impl Future<Output = Result<T, ResolvedError>>,
 ) -> Result<T, ResolvedError> {
@@ -127,7 +128,7 @@ pub async fn keep(
     let mut reported = String::new();
     loop {
         let Err(error) = watch(interface, servers, &mut reported).await;
-        // It is being started again, or was stopped on purpose.
+        // The service is restarting, or was stopped on purpose.
         if !matches!(error, ResolvedError::NotRunning) && reported != error.to_string() {
             reported = error.to_string();
             report(error);
@@ -136,14 +137,14 @@ pub async fn keep(
     }
 }
 
-/// Sets the servers whenever they are not set, until something fails.
+/// Sets the servers whenever they are not set, until an operation fails.
 async fn watch(
     interface: u32,
     servers: &[IpAddr],
     reported: &mut String,
 ) -> Result<Infallible, ResolvedError> {
     let resolved = bounded(Resolved::open()).await?;
-    // It tells when any name servers of the machine change.
+    // The signal is sent when any name servers of the machine change.
     let changed = MatchRule::builder()
         .msg_type(Type::Signal)
         .path(PATH)
@@ -199,7 +200,7 @@ impl Resolved {
     /// Connects to systemd-resolved of this machine.
     ///
     /// # Errors
-    /// It does not run here, or does not answer within [`LIMIT`].
+    /// The service does not run here, or does not answer within [`LIMIT`].
     pub async fn connect() -> Result<Self, ResolvedError> {
         bounded(async {
             let resolved = Self::open().await?;
@@ -213,7 +214,8 @@ impl Resolved {
         Ok(Self { bus: Connection::system().await? })
     }
 
-    /// Checks that systemd-resolved runs, and in this network namespace: another one has other links under the same numbers.
+    /// Checks that systemd-resolved runs in this network namespace: in another one, the same numbers refer to other
+    /// links.
     async fn check(&self) -> Result<(), ResolvedError> {
         let process: u32 =
             self.call(BUS, BUS_PATH, BUS, "GetConnectionUnixProcessID", &NAME).await?;
@@ -230,7 +232,7 @@ impl Resolved {
     async fn set(&self, interface: u32, servers: &[IpAddr]) -> Result<(), ResolvedError> {
         let link = interface as i32;
         let servers: Vec<(i32, Vec<u8>)> = servers.iter().map(address).collect();
-        // It may not have read yet that the link exists.
+        // The service may not know yet that the link exists.
         while let Err(error) = self.manager("SetLinkDNS", &(link, &servers)).await {
             if !is_error(&error, "org.freedesktop.resolve1.NoSuchLink") {
                 return Err(error);
@@ -239,7 +241,7 @@ impl Resolved {
         }
         self.manager("SetLinkDomains", &(link, ALL_NAMES)).await?;
         match self.manager("SetLinkDefaultRoute", &(link, true)).await {
-            // systemd before 240 has the domain alone.
+            // systemd before 240 accepts only the domain.
             Err(ResolvedError::Bus(zbus::Error::FDO(error)))
                 if matches!(*error, fdo::Error::UnknownMethod(_)) => {}
             other => other?,
