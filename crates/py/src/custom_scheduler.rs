@@ -104,8 +104,8 @@ impl CustomSchedulers {
     }
 }
 
-/// A scheduler in Python. Its object is made at the first decision: the receiving end of a transfer
-/// has a scheduler too, which nobody asks.
+/// A scheduler in Python. Its object is created by the first decision, because the scheduler of the receiving end of a
+/// transfer decides nothing.
 struct PythonScheduler {
     name: String,
     make: Arc<Py<PyAny>>,

@@ -12,6 +12,7 @@ pub mod licences;
 pub mod links;
 pub mod markdown;
 pub mod modules;
+pub mod phrases;
 pub mod python;
 pub mod registries;
 pub mod scenarios;

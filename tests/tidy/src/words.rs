@@ -110,7 +110,7 @@ fn objections(path: &str, line: &str) -> Vec<String> {
 }
 
 /// Whether `text` has `word` with no letter, digit, `_` or `-` at either side.
-fn has_word(text: &str, word: &str) -> bool {
+pub(crate) fn has_word(text: &str, word: &str) -> bool {
     let inside = |c: char| c.is_alphanumeric() || "_-".contains(c);
     text.match_indices(word).any(|(start, _)| {
         let before = text[..start].chars().next_back();

@@ -263,7 +263,7 @@ impl Association {
         set.map_err(address_event::key_refused)
     }
 
-    /// Does not use a secret for what is sent any more.
+    /// Stops using a secret for sent packets.
     fn deactivate_shared_key(&self, py: Python<'_>, id: u16) -> PyResult<()> {
         self.net_runtime.check()?;
         let set = py.detach(|| self.inner.native.deactivate_shared_key(id));

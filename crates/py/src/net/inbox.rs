@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::Mutex as FetchLock;
 
 /// A queue between the sockets and Python. Only waiting callers fill it, and only when it is empty, so it holds
-/// no more than arrived at once.
+/// at most one batch of arrivals.
 pub(super) struct Inbox<T, E> {
     content: Mutex<Content<T, E>>,
     fetch_lock: FetchLock<()>,

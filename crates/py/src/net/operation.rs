@@ -121,8 +121,8 @@ impl Operation {
         }
     }
 
-    /// Starts the operation. Returns a tuple with the result if it is done at once, else `None`; then another
-    /// thread calls `done(result, error)` at the end.
+    /// Starts the operation. Returns a tuple with the result if it is done immediately. Otherwise, returns
+    /// `None`, and another thread calls `done(result, error)` at the end.
     fn start(&self, py: Python<'_>, done: Py<PyAny>) -> PyResult<Option<(Py<PyAny>,)>> {
         let (mut work, net_runtime) = (self.take()?, self.net_runtime);
         let first = py.detach(|| {

@@ -125,7 +125,7 @@ impl HandshakeResponder {
         limits: &Limits,
     ) -> Initiation {
         let Established { session, reply, peer, .. } = established;
-        // The initiator repeated this attempt because no reply arrived: its previous session is useless.
+        // The initiator repeated this attempt because no reply arrived: its older session is useless.
         let attempt = (peer, session.peer_id());
         self.remove_oldest(|one| (one.key(), one.session.peer_id()) == attempt);
         let id = session.id();
