@@ -52,6 +52,8 @@ pub(super) struct Queue {
     /// Mean rate, bytes per nanosecond, and its maximum since the last pause.
     rate: f64,
     highest: f64,
+    /// When the link was last seen to have become slower, which explains that the rate falls.
+    slowed: Time,
     looked: Time,
     asked: Time,
     /// Number of successive times that the queue was our own, up to [`DOUBLED`].
@@ -107,6 +109,12 @@ impl Queue {
                 self.mean += (counted - self.mean) * part.min(1.0);
                 let between = round_trip.saturating_mul(ROUND_TRIPS_BETWEEN);
                 let seldom = between.max(SELDOM).saturating_mul(1 << self.ours);
+                if path.drain.is_some() {
+                    self.slowed = now;
+                }
+                if now.since(self.slowed) < seldom {
+                    (self.rate, self.highest) = (rate, rate);
+                }
                 self.rate += (rate - self.rate) * part.min(1.0);
                 self.highest = self.highest.max(self.rate);
                 let fallen = rate < FALLEN * self.highest && pipe < path.cwnd as f64;
