@@ -109,16 +109,8 @@ impl Queue {
                 self.mean += (counted - self.mean) * part.min(1.0);
                 let between = round_trip.saturating_mul(ROUND_TRIPS_BETWEEN);
                 let seldom = between.max(SELDOM).saturating_mul(1 << self.ours);
-                if path.drain.is_some() {
-                    self.slowed = now;
-                }
-                if now.since(self.slowed) < seldom {
-                    (self.rate, self.highest) = (rate, rate);
-                }
-                self.rate += (rate - self.rate) * part.min(1.0);
-                self.highest = self.highest.max(self.rate);
-                let fallen = rate < FALLEN * self.highest && pipe < path.cwnd as f64;
-                let stays = self.mean > STAYS * pipe_time && fallen;
+                let fallen = self.has_fallen(now, path, rate, (seldom, part.min(1.0)));
+                let stays = self.mean > STAYS * pipe_time && fallen && pipe < path.cwnd as f64;
                 if (self.mean > long || stays) && now.since(self.asked) >= seldom {
                     (self.rate, self.highest) = (rate, rate);
                     self.pause(now, queueing);
@@ -159,6 +151,26 @@ impl Queue {
             Phase::Asking { .. } => Limit::Bytes(ASKED_WITH * view.chunk_bytes),
             Phase::Theirs { .. } => Limit::Window,
         }
+    }
+
+    /// Whether the rate has fallen without a sign that the link became slower within `seldom`. `part` is the weight of
+    /// this rate in the mean.
+    fn has_fallen(
+        &mut self,
+        now: Time,
+        path: &PathView,
+        rate: f64,
+        (seldom, part): (Duration, f64),
+    ) -> bool {
+        if path.drain.is_some() {
+            self.slowed = now;
+        }
+        if now.since(self.slowed) < seldom {
+            (self.rate, self.highest) = (rate, rate);
+        }
+        self.rate += (rate - self.rate) * part;
+        self.highest = self.highest.max(self.rate);
+        rate < FALLEN * self.highest
     }
 
     const fn pause(&mut self, now: Time, queueing: f64) {
