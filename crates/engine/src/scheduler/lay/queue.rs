@@ -188,6 +188,8 @@ impl Queue {
 
 #[cfg(test)]
 mod tests {
+    use ropewalk_base::Rate;
+
     use super::super::super::conformance::{CHUNK, path_view, view};
     use super::*;
 
@@ -254,13 +256,17 @@ mod tests {
 
     #[test]
     fn pauses_if_a_short_queue_stays_while_the_rate_falls() {
-        for (last_rate, expected) in [(0.9, None), (0.5, Some(2_000))] {
+        let slower = Some(Rate::from_bps(4_000_000));
+        for (last_rate, drain, expected) in
+            [(0.9, None, None), (0.5, None, Some(2_000)), (0.5, slower, None)]
+        {
             let mut queue = Queue::default();
             let paused = (0..9_000).step_by(10).find(|&at| {
                 let share = if at < 2_000 { 1.0 } else { last_rate };
                 let path = PathView {
                     queueing: Duration::from_millis(5),
                     cwnd: 1_000_000,
+                    drain: drain.filter(|_| at >= 2_000),
                     ..path_view(0)
                 };
                 let view = View { now: Time::from_millis(at), ..view(&[]) };
@@ -268,7 +274,7 @@ mod tests {
                 let limit = queue.look(&view, &path, (rate, PIPE_TIME, 1.25 * rate * PIPE_TIME));
                 limit == Limit::Bytes(0)
             });
-            assert_eq!(paused, expected, "{last_rate}");
+            assert_eq!(paused, expected, "{last_rate} {drain:?}");
         }
     }
 
