@@ -110,7 +110,8 @@ impl Queue {
                 let between = round_trip.saturating_mul(ROUND_TRIPS_BETWEEN);
                 let seldom = between.max(SELDOM).saturating_mul(1 << self.ours);
                 let fallen = self.has_fallen(now, path, rate, (seldom, part.min(1.0)));
-                let stays = self.mean > STAYS * pipe_time && fallen && pipe < path.cwnd as f64;
+                let limits = (pipe as u64..path.cwnd).contains(&path.in_flight);
+                let stays = self.mean > STAYS * pipe_time && fallen && limits;
                 if (self.mean > long || stays) && now.since(self.asked) >= seldom {
                     (self.rate, self.highest) = (rate, rate);
                     self.pause(now, queueing);
@@ -153,8 +154,8 @@ impl Queue {
         }
     }
 
-    /// Whether the rate has fallen without a sign that the link became slower within `seldom`. `part` is the weight of
-    /// this rate in the mean.
+    /// Whether the mean rate has fallen without a sign that the link became slower within `seldom`. `part` is
+    /// the weight of this rate in the mean.
     fn has_fallen(
         &mut self,
         now: Time,
@@ -170,7 +171,7 @@ impl Queue {
         }
         self.rate += (rate - self.rate) * part;
         self.highest = self.highest.max(self.rate);
-        rate < FALLEN * self.highest
+        self.rate < FALLEN * self.highest
     }
 
     const fn pause(&mut self, now: Time, queueing: f64) {
@@ -254,28 +255,33 @@ mod tests {
         }
     }
 
+    /// When a short queue causes a pause if the rate falls to `share` at 2 s, with `in_flight` bytes.
+    fn paused_after_a_fall(share: f64, drain: Option<Rate>, in_flight: u64) -> Option<u64> {
+        let mut queue = Queue::default();
+        (0..9_000).step_by(10).find(|&at| {
+            let path = PathView {
+                queueing: Duration::from_millis(5),
+                cwnd: 1_000_000,
+                in_flight,
+                drain: drain.filter(|_| at >= 2_000),
+                ..path_view(0)
+            };
+            let view = View { now: Time::from_millis(at), ..view(&[]) };
+            let rate = if at < 2_000 { RATE } else { share * RATE };
+            let limit = queue.look(&view, &path, (rate, PIPE_TIME, 1.25 * rate * PIPE_TIME));
+            limit == Limit::Bytes(0)
+        })
+    }
+
     #[test]
     fn pauses_if_a_short_queue_stays_while_the_rate_falls() {
+        let full = (1.25 * RATE * PIPE_TIME) as u64;
+        assert_eq!(paused_after_a_fall(0.7, None, full), None, "it falls by little");
+        let paused = paused_after_a_fall(0.5, None, full).expect("the limit lowers the rate");
+        assert!((2_100..3_000).contains(&paused), "{paused}: the mean rate has to fall");
+        assert_eq!(paused_after_a_fall(0.5, None, full / 3), None, "the limit has no effect");
         let slower = Some(Rate::from_bps(4_000_000));
-        for (last_rate, drain, expected) in
-            [(0.9, None, None), (0.5, None, Some(2_000)), (0.5, slower, None)]
-        {
-            let mut queue = Queue::default();
-            let paused = (0..9_000).step_by(10).find(|&at| {
-                let share = if at < 2_000 { 1.0 } else { last_rate };
-                let path = PathView {
-                    queueing: Duration::from_millis(5),
-                    cwnd: 1_000_000,
-                    drain: drain.filter(|_| at >= 2_000),
-                    ..path_view(0)
-                };
-                let view = View { now: Time::from_millis(at), ..view(&[]) };
-                let rate = share * RATE;
-                let limit = queue.look(&view, &path, (rate, PIPE_TIME, 1.25 * rate * PIPE_TIME));
-                limit == Limit::Bytes(0)
-            });
-            assert_eq!(paused, expected, "{last_rate} {drain:?}");
-        }
+        assert_eq!(paused_after_a_fall(0.5, slower, full), None, "the link became slower");
     }
 
     #[test]
