@@ -17,7 +17,8 @@
 //! - **Silence**: an overdue acknowledgement delays the predicted arrival by the same time. A path
 //!   without recent measurements carries copies of data that is sent on other paths, until it responds.
 //! - **Rests**: a path is not used for a while if it carries a small share of the data and holds the
-//!   oldest unacknowledged chunk for a larger share of the time.
+//!   oldest unacknowledged chunk for a larger share of the time, or if it closes the receive window for
+//!   a larger share of the time than its share of the data.
 //! - **Tail copies**: the last chunks of a transfer are also sent on a second path that has nothing
 //!   better to do. No later data follows these chunks that would reveal their loss.
 
@@ -111,6 +112,8 @@ pub struct Lay {
     /// Whether ordered data has been waiting to be sent since `now`, so that each acknowledgement leads to a
     /// decision.
     busy: bool,
+    /// Whether the receive window has been closed since `now`.
+    closed: bool,
 }
 
 /// State of a path between decisions.
@@ -169,7 +172,8 @@ impl Lay {
             let mut all = 0.0;
             for path in view.paths {
                 let share = &mut state_of(&mut self.states, path.id).share;
-                share.look(view.now, path.delivered, head == Some(path.id));
+                let held = head == Some(path.id);
+                share.look(view.now, path.delivered, (held, held && self.closed));
                 all += share.carried();
             }
             if let Some(head) = head {
@@ -183,6 +187,7 @@ impl Lay {
         }
         self.holders.advance(view.acknowledged_chunks);
         self.busy = view.backlog_chunks > 1 && !view.unordered;
+        self.closed = view.takeable() == 0;
     }
 
     /// Whether a small share of the data does not speak against this path: the path is in slow start and has

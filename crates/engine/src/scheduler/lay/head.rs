@@ -4,6 +4,9 @@
 //! path arrive when they are due, the path holds the oldest unacknowledged chunk for about as large a
 //! share of the time as its share of the data. The share of the time is larger if the chunks are late,
 //! because the path becomes silent, loses packets, or has a queue.
+//!
+//! While the receive window is closed, no path sends. If that happens because one path holds the head for
+//! a larger share of the time than its share of the data, the bundle is faster without that path.
 
 use std::collections::VecDeque;
 
@@ -18,6 +21,9 @@ const SMALL_SHARE: f64 = 0.05;
 /// Excess of the share of the time over the share of the data above which waits for this path determine
 /// the 99th percentile of delays.
 const OFTEN: f64 = 0.01;
+/// Excess of the share of the time with a closed window over the share of the data above which a path
+/// costs more than it carries. A closed window costs less where the paths have data in flight.
+const BLOCKED: f64 = 0.1;
 /// Duration of the first rest. Each further rest is twice as long, up to [`LONGEST_REST`], unless the
 /// path was in use for longer than its last rest.
 const FIRST_REST: Duration = Duration::from_secs(10);
@@ -77,6 +83,8 @@ pub(super) struct Share {
     carried: f64,
     /// Share of the time during which the path held the head, with the same time constant.
     held: f64,
+    /// Share of the time during which the receive window was closed while the path held the head.
+    blocked: f64,
     /// Bytes delivered at the last update.
     delivered: u64,
     looked: Time,
@@ -86,14 +94,15 @@ pub(super) struct Share {
 }
 
 impl Share {
-    /// Updates both shares. `delivered`: total number of bytes that the path has delivered. `held`:
-    /// whether it has held the head since the last call.
-    pub fn look(&mut self, now: Time, delivered: u64, held: bool) {
+    /// Updates all shares. `delivered`: total number of bytes that the path has delivered. `held`: whether
+    /// it has held the head since the last call. `blocked`: whether the receive window was also closed.
+    pub fn look(&mut self, now: Time, delivered: u64, (held, blocked): (bool, bool)) {
         let part = (nanos(now.since(self.looked)) / nanos(MEMORY)).min(1.0);
         self.looked = now;
         self.carried += delivered.saturating_sub(self.delivered) as f64 - self.carried * part;
         self.delivered = delivered;
         self.held += (f64::from(u8::from(held)) - self.held) * part;
+        self.blocked += (f64::from(u8::from(blocked)) - self.blocked) * part;
     }
 
     /// Bytes carried recently.
@@ -102,10 +111,10 @@ impl Share {
     }
 
     /// Whether the path delays the others and carries little of the `all` bytes that all paths together
-    /// carried.
+    /// carried, or costs more than it carries.
     pub fn hinders(&self, all: f64) -> bool {
         let share = self.carried / all.max(1.0);
-        share < SMALL_SHARE && self.held > share + OFTEN
+        (share < SMALL_SHARE && self.held > share + OFTEN) || self.blocked > share + BLOCKED
     }
 
     /// Starts a rest.
@@ -114,7 +123,7 @@ impl Share {
         let longer = self.rest.saturating_mul(if lasted { 1 } else { 2 });
         self.rest = longer.clamp(FIRST_REST, LONGEST_REST);
         self.rests_until = now.saturating_add(self.rest);
-        (self.carried, self.held) = (0.0, 0.0);
+        (self.carried, self.held, self.blocked) = (0.0, 0.0, 0.0);
     }
 
     /// Whether the path rests.
@@ -148,10 +157,12 @@ mod tests {
     }
 
     /// Whether a path hinders that for 20 s has these shares of the data and of the time, in thousandths.
-    fn hinders(data: u64, time: u64) -> bool {
+    /// `closed`: whether the window is closed while it holds the head.
+    fn hinders(data: u64, time: u64, closed: bool) -> bool {
         let mut share = Share::default();
         for ms in 1..=20_000 {
-            share.look(Time::from_millis(ms), ms * data, ms % 1000 < time);
+            let held = ms % 1000 < time;
+            share.look(Time::from_millis(ms), ms * data, (held, held && closed));
         }
         share.hinders(8_647_000.0)
     }
@@ -161,7 +172,16 @@ mod tests {
         for (data, time, expected) in
             [(20, 20, false), (20, 60, true), (0, 40, true), (70, 200, false), (40, 30, false)]
         {
-            assert_eq!(hinders(data, time), expected, "{data} and {time}");
+            assert_eq!(hinders(data, time, false), expected, "{data} and {time}");
+        }
+    }
+
+    #[test]
+    fn a_path_hinders_that_closes_the_window_for_longer_than_its_share() {
+        for (data, time, expected) in
+            [(70, 150, false), (70, 250, true), (300, 400, false), (300, 550, true)]
+        {
+            assert_eq!(hinders(data, time, true), expected, "{data} and {time}");
         }
     }
 
