@@ -139,12 +139,19 @@ impl Process {
         lock(&self.table).remove(fd)
     }
 
+    /// Calls `work` with the descriptors of a socket, while none is added or removed.
+    pub fn with_descriptors<T>(&self, socket: &Socket, work: impl FnOnce(&[i32]) -> T) -> T {
+        let table = lock(&self.table);
+        work(&table.descriptors_of(socket))
+    }
+
     /// Checks that another process may continue this one: no socket has listened or connected.
     ///
     /// # Errors
     /// `EOPNOTSUPP`. The reason goes to standard error.
     pub fn may_move(&self) -> Result<()> {
-        if lock(&self.reactor).is_none() || lock(&self.table).own().is_empty() {
+        let has_sockets = !lock(&self.table).own().is_empty();
+        if !has_sockets || lock(&self.reactor).is_none() {
             return Ok(());
         }
         background::tell("cannot go to the background (EOPNOTSUPP)");
@@ -161,7 +168,8 @@ impl Process {
     }
 }
 
-/// Locks that the forking thread holds during the fork, so that the child finds a consistent state.
+/// Locks that the forking thread holds during the fork, so that the child finds a consistent state. The table is
+/// locked first: [`Process::with_descriptors`] locks sockets after it, and those lock the others.
 struct Held {
     table: MutexGuard<'static, Table>,
     reactor: MutexGuard<'static, Option<Handle>>,
@@ -174,8 +182,8 @@ thread_local! {
 
 extern "C" fn before_fork() {
     let process = current();
-    let reactor = lock(&process.reactor);
     let table = lock(&process.table);
+    let reactor = lock(&process.reactor);
     let ports = lock(&process.ports);
     HELD.with(|held| held.replace(Some(Held { table, reactor, _ports: ports })));
 }

@@ -84,6 +84,13 @@ impl Table {
         (!self.entries.values().any(same)).then_some(socket)
     }
 
+    /// The descriptors of a socket.
+    pub fn descriptors_of(&self, socket: &Socket) -> Vec<i32> {
+        let is_its =
+            |entry: &Entry| matches!(entry, Entry::Socket(s) if std::ptr::eq(&**s, socket));
+        self.entries.iter().filter_map(|(fd, entry)| is_its(entry).then_some(*fd)).collect()
+    }
+
     /// Removes everything. Returns each socket once.
     pub fn take_all(&mut self) -> Vec<Arc<Socket>> {
         let fds: Vec<i32> = self.entries.keys().copied().collect();

@@ -126,6 +126,9 @@ impl Socket {
         if outgoing.bytes.len() > MESSAGE_LIMIT {
             return Err(Errno(libc::EMSGSIZE).into());
         }
+        if outgoing.to.is_some() && self.lock().error.is_none() {
+            self.forget_refusal()?;
+        }
         if let Try::Sent = self.try_send(outgoing)? {
             return Ok(outgoing.bytes.len());
         }
