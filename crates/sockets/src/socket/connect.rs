@@ -73,8 +73,11 @@ impl Socket {
                 Phase::Connecting => return Err(Errno(libc::EALREADY)),
                 Phase::Connected => return Err(Errno(libc::EISCONN)),
             }
-        } else if state.links.values().any(|l| peers.iter().any(|peer| l.has_peer(peer))) {
-            return Err(Errno(libc::EISCONN));
+        } else {
+            let mut links = state.links.values();
+            if let Some(link) = links.find(|link| peers.iter().any(|peer| link.has_peer(peer))) {
+                return Err(Errno(if link.up { libc::EISCONN } else { libc::EALREADY }));
+            }
         }
         Ok(())
     }

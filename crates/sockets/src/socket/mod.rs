@@ -271,22 +271,23 @@ impl Socket {
     /// Starts to accept associations. With `backlog` 0, a one-to-many socket stops accepting them.
     ///
     /// # Errors
-    /// `EADDRINUSE` if another socket listens on the SCTP port, or another program on the UDP port.
+    /// `EINVAL` as in Linux (`sctp_inet_listen`): with a negative `backlog`, and with 0 on a one-to-many socket that does
+    /// not listen. `EADDRINUSE` if another socket listens on the SCTP port, or another program on the UDP port.
     pub fn listen(self: &Arc<Self>, backlog: c_int) -> Result<()> {
         self.forget_refusal()?;
         let state = &mut *self.lock();
-        if self.style == Style::OneToOne && state.phase != Phase::Idle {
-            return Err(Errno(libc::EINVAL));
-        }
-        state.backlog = usize::try_from(backlog).unwrap_or(0).clamp(1, 4096);
+        let invalid = match self.style {
+            Style::OneToOne => state.phase != Phase::Idle,
+            Style::OneToMany => backlog == 0 && state.listening.is_none(),
+        };
+        let backlog = usize::try_from(backlog).ok().filter(|_| !invalid);
+        let backlog = backlog.ok_or(Errno(libc::EINVAL))?;
+        state.backlog = backlog.clamp(1, 4096);
         if state.listening.is_some() {
             if backlog == 0 && self.style == Style::OneToMany {
                 state.stop_listening(self);
             }
             self.tell_room(state);
-            return Ok(());
-        }
-        if backlog == 0 && self.style == Style::OneToMany {
             return Ok(());
         }
         let claim = match &state.claim {
@@ -312,11 +313,11 @@ impl Socket {
     /// `accept`.
     ///
     /// # Errors
-    /// `ENOTCONN`; `EOPNOTSUPP` on a one-to-many socket.
+    /// `ENOTCONN`; `EOPNOTSUPP` on a one-to-many socket that listens, with SHUT_RD.
     pub fn shutdown(&self, how: c_int) -> Result<()> {
         let state = &mut *self.lock();
         if self.style == Style::OneToMany {
-            return Err(Errno(libc::EOPNOTSUPP));
+            return self.shut_one_to_many(state, how);
         }
         let listens = state.listening.is_some();
         if how != libc::SHUT_WR {
@@ -335,6 +336,18 @@ impl Socket {
         }
         self.show(state);
         Ok(())
+    }
+
+    /// `shutdown` on a one-to-many socket. As in Linux (`inet_shutdown`), it fails and wakes up threads that receive. It
+    /// affects neither the associations nor messages that are sent.
+    fn shut_one_to_many(&self, state: &mut State, how: c_int) -> Result<()> {
+        if state.listening.is_some() {
+            return if how == libc::SHUT_WR { Ok(()) } else { Err(Errno(libc::EOPNOTSUPP)) };
+        }
+        state.read_shut |= how != libc::SHUT_WR;
+        state.write_shut |= how != libc::SHUT_RD;
+        self.show(state);
+        Err(Errno(libc::ENOTCONN))
     }
 
     /// Closes the socket after its last descriptor was closed. Sent data is still delivered, unless the program has

@@ -143,7 +143,7 @@ impl Socket {
         if state.closed {
             return Err(Errno(libc::EBADF));
         }
-        if state.write_shut {
+        if state.write_shut && self.style == Style::OneToOne {
             return Err(Errno(libc::EPIPE));
         }
         let info = outgoing.controls.info.unwrap_or(state.settings.messages.send);
@@ -213,7 +213,7 @@ impl Socket {
             return Err(Errno(libc::EPIPE));
         }
         if info.flags & (message::EOF | message::ABORT) != 0 {
-            return Err(Errno(libc::ENOTCONN));
+            return Err(Errno(libc::EINVAL));
         }
         let mut peers = vec![to];
         let more = outgoing.controls.addresses.iter().map(|ip| SocketAddr::new(*ip, to.port()));
