@@ -128,6 +128,11 @@ impl Pair {
         self.far.load(Ordering::Relaxed)
     }
 
+    /// Both descriptors of the library. -1 for one that was closed.
+    pub fn descriptors(&self) -> [c_int; 2] {
+        [self.near, self.far()]
+    }
+
     /// Makes the program's end readable. It must not be readable already.
     pub fn set_readable(&self) {
         let byte = [0_u8];

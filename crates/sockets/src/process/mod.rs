@@ -32,7 +32,7 @@ use self::services::Services;
 use self::table::Table;
 use crate::critical::uncancelled;
 use crate::errno::{Errno, Result};
-use crate::inherited;
+use crate::inherited::{self, Identified};
 use crate::settings::Settings;
 use crate::socket::Socket;
 
@@ -174,6 +174,8 @@ struct Held {
     table: MutexGuard<'static, Table>,
     reactor: MutexGuard<'static, Option<Handle>>,
     _ports: MutexGuard<'static, Ports>,
+    /// The library's own descriptors, which the child closes.
+    own: Vec<Identified>,
 }
 
 thread_local! {
@@ -182,10 +184,13 @@ thread_local! {
 
 extern "C" fn before_fork() {
     let process = current();
+    let of_services = process.services.descriptors();
     let table = lock(&process.table);
+    let all = of_services.into_iter().chain(table.library_descriptors());
+    let own = all.filter_map(Identified::new).collect();
     let reactor = lock(&process.reactor);
     let ports = lock(&process.ports);
-    HELD.with(|held| held.replace(Some(Held { table, reactor, _ports: ports })));
+    HELD.with(|held| held.replace(Some(Held { table, reactor, _ports: ports, own })));
 }
 
 extern "C" fn after_fork() {
@@ -203,7 +208,8 @@ extern "C" fn in_child() {
         Some(Held { reactor, .. }) if reactor.is_none() => {
             current().id.store(std::process::id(), Ordering::Relaxed);
         }
-        Some(Held { table, .. }) => {
+        Some(Held { table, own, .. }) => {
+            own.iter().for_each(Identified::close);
             inherited::replace(table.own());
             Process::new(table.inherited()).install();
         }

@@ -103,6 +103,15 @@ impl Table {
         self.entries.iter().filter_map(is_own).collect()
     }
 
+    /// The library's own descriptors of all sockets.
+    pub fn library_descriptors(&self) -> Vec<i32> {
+        let of_entry = |entry: &Entry| match entry {
+            Entry::Socket(socket) => socket.pair.descriptors().to_vec(),
+            Entry::Inherited => Vec::new(),
+        };
+        self.entries.values().flat_map(of_entry).collect()
+    }
+
     /// The same table for a child process, in which all descriptors are inherited.
     pub fn inherited(&self) -> Self {
         let entries = self.entries.keys().map(|fd| (*fd, Entry::Inherited));
