@@ -7,9 +7,9 @@ github.com/nplab/ETSI-SCTP-Conformance-Testsuite. Needs root, for a network name
 
 The scripts are written for a kernel's stack, directly over IP. They are changed in five ways:
 
-- Packets are encapsulated in UDP between ports 9899 (RFC 6951).
+- Packets are encapsulated in UDP between ports 9899 (RFC 6951), unless `--encapsulation none` is given.
 - Calls that follow without delay are made 20 ms later: the stack is another thread of the program.
-- Numbers that mean a full packet are 8 lower, for the UDP header.
+- Numbers that mean a full packet are 8 lower, for the UDP header, if there is one.
 - `sysctl` lines are removed. They switch off extensions, which the library's settings do here.
 - Where a script differs between Linux and FreeBSD, both variants are tried, and the script passes with either.
 """
@@ -23,6 +23,7 @@ import subprocess
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 SETTINGS = {
@@ -58,26 +59,29 @@ def of_system(script: str, system: str) -> str:
     return "\n".join(kept) + "\n"
 
 
-def adapted(script: str, system: str) -> str:
-    """Returns the script as it is run, for a stack over UDP in another thread."""
+def adapted(script: str, system: str, encapsulation: str) -> str:
+    """Returns the script as it is run, for a stack in another thread."""
     script = of_system(script, system)
-    script = re.sub(r"([<>] *)sctp(\([^)]*\))?:", r"\1sctp\2/udp(9899 > 9899):", script)
     script = re.sub(r"(?m)^\+ ?0\.0+ (?!socket\()(?=[a-z_]+\()", "+0.02 ", script)
+    if encapsulation == "none":
+        return script
+    script = re.sub(r"([<>] *)sctp(\([^)]*\))?:", r"\1sctp\2/udp(9899 > 9899):", script)
     numbers = "|".join(FULL_PACKET)
     return re.sub(rf"\b({numbers})\b", lambda found: FULL_PACKET[found[1]], script)
 
 
-def run(packetdrill: Path, library: Path, script: str) -> str | None:
+def run(packetdrill: Path, library: Path, encapsulation: str, script: str) -> str | None:
     """Runs one script. Returns what went wrong; none: it passes."""
     with tempfile.TemporaryDirectory() as directory:
         (Path(directory) / "script.pkt").write_text(script)
-        command = [packetdrill, "--udp_encapsulation=sctp", f"--tolerance_usecs={TOLERANCE_US}", "script.pkt"]
+        in_udp = ["--udp_encapsulation=sctp"] if encapsulation == "udp" else []
+        command = [packetdrill, *in_udp, f"--tolerance_usecs={TOLERANCE_US}", "script.pkt"]
         inner = 'ip link set lo up; exec env LD_PRELOAD="$0" "$@"'
         try:
             done = subprocess.run(
                 ["unshare", "-n", "sh", "-c", inner, library, *command],
                 cwd=directory,
-                env=os.environ | SETTINGS,
+                env=os.environ | SETTINGS | {"ROPEWALK_ENCAPSULATION": encapsulation},
                 capture_output=True,
                 text=True,
                 errors="replace",
@@ -92,13 +96,13 @@ def run(packetdrill: Path, library: Path, script: str) -> str | None:
     return re.sub(r"^script\.pkt:\d+: (error handling packet: )?", "", lines[0] if lines else f"status {done.returncode}")
 
 
-def verdict(packetdrill: Path, library: Path, script: Path) -> str | None:
+def verdict(packetdrill: Path, library: Path, encapsulation: str, script: Path) -> str | None:
     """Tries the variants of a script. Returns what went wrong with the first one; none: one of them passes."""
     text = script.read_text()
-    variants = dict.fromkeys(adapted(text, system) for system in SYSTEMS)
+    variants = dict.fromkeys(adapted(text, system, encapsulation) for system in SYSTEMS)
     problems = []
     for variant in variants:
-        problem = run(packetdrill, library, variant)
+        problem = run(packetdrill, library, encapsulation, variant)
         if problem is None:
             return None
         problems.append(problem)
@@ -112,6 +116,7 @@ def main() -> int:
     parser.add_argument("--suite", type=Path, required=True, help="directory of the scripts")
     parser.add_argument("--library", type=Path, required=True, help="libropewalk.so")
     parser.add_argument("--jobs", type=int, default=3, help="scripts at a time (3); they mostly wait")
+    parser.add_argument("--encapsulation", choices=["udp", "none"], default="udp", help="of packets (udp)")
     parser.add_argument("--only", default="", help="run only scripts whose name contains this")
     arguments = parser.parse_args()
     scripts = sorted(path for path in arguments.suite.rglob("*.pkt") if arguments.only in path.name)
@@ -120,7 +125,8 @@ def main() -> int:
     packetdrill, library = arguments.packetdrill.resolve(), arguments.library.resolve()
     passed = 0
     with ThreadPoolExecutor(arguments.jobs) as pool:
-        verdicts = pool.map(lambda script: verdict(packetdrill, library, script), scripts)
+        judge = partial(verdict, packetdrill, library, arguments.encapsulation)
+        verdicts = pool.map(judge, scripts)
         for script, problem in zip(scripts, verdicts, strict=True):
             print(f"pass  {script.stem}" if problem is None else f"FAIL  {script.stem}: {problem[:160]}", flush=True)
             passed += problem is None

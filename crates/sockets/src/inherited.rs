@@ -13,6 +13,7 @@
 //!     +-- vfork, posix_spawn -- exec ---> recognised by the pair's address, replaced when the library loads
 //! ```
 
+use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use libc::c_int;
@@ -21,6 +22,39 @@ use crate::errno::Errno;
 use crate::pair;
 use crate::process::{current, is_ours};
 use crate::real;
+
+/// A descriptor of the library in a process that forks, and the file that it is open to. Other threads may close it,
+/// and open another file with its number, until the process has forked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Identified {
+    fd: c_int,
+    device: libc::dev_t,
+    inode: libc::ino_t,
+}
+
+impl Identified {
+    /// Identifies a descriptor, if it is open.
+    pub fn new(fd: c_int) -> Option<Self> {
+        let mut file = MaybeUninit::<libc::stat>::uninit();
+        // SAFETY: the structure is valid for writing, and is initialised if the call succeeds.
+        let file = unsafe {
+            if libc::fstat(fd, file.as_mut_ptr()) != 0 {
+                return None;
+            }
+            file.assume_init()
+        };
+        Some(Self { fd, device: file.st_dev, inode: file.st_ino })
+    }
+
+    /// Closes the copy in the child, so that the file is closed when its owner closes it: ports become free, and the
+    /// owner's sockets show the end of an association.
+    pub fn close(&self) {
+        if Self::new(self.fd) == Some(*self) {
+            // SAFETY: no code of the child uses this copy.
+            unsafe { real::close(self.fd) };
+        }
+    }
+}
 
 /// Name of the file that replaces inherited sockets. Its link in `/proc/PID/fd` shows it.
 const MARKER: &str = "sctp-socket-of-another-process";

@@ -128,6 +128,11 @@ impl Pair {
         self.far.load(Ordering::Relaxed)
     }
 
+    /// Both descriptors of the library. -1 for one that was closed.
+    pub fn descriptors(&self) -> [c_int; 2] {
+        [self.near, self.far()]
+    }
+
     /// Makes the program's end readable. It must not be readable already.
     pub fn set_readable(&self) {
         let byte = [0_u8];
@@ -195,6 +200,34 @@ impl Pair {
         let far = self.far.swap(-1, Ordering::Relaxed);
         // SAFETY: the descriptor belongs to the pair, which uses it no more.
         unsafe { real::close(far) };
+    }
+
+    /// Replaces the two ends after [`Pair::hang_up`], which is permanent. The program's descriptors `fds` keep their
+    /// numbers and flags. The kernel removes them from sets of epoll. The caller holds the lock of `hang_up`.
+    ///
+    /// # Errors
+    /// Errors of the system, for example if there are no more descriptors.
+    pub fn renew(&self, fds: &[c_int]) -> Result<()> {
+        let (fd, fresh) = Self::new(libc::SOCK_CLOEXEC)?;
+        for name in [libc::SO_RCVTIMEO, libc::SO_SNDTIMEO] {
+            let length = size_of::<libc::timeval>();
+            let limit = raw::get_option(self.near, libc::SOL_SOCKET, name, length);
+            let _ = limit.and_then(|limit| raw::set_option(fd, libc::SOL_SOCKET, name, &limit));
+        }
+        // SAFETY: copies the flags of an open descriptor to one made above, which then replaces descriptors of the
+        // socket and is not used after that.
+        unsafe {
+            let flags = real::fcntl(self.near, libc::F_GETFL, 0);
+            real::fcntl(fd, libc::F_SETFL, flags as libc::c_ulong);
+            for old in fds.iter().copied() {
+                let closes = real::fcntl(old, libc::F_GETFD, 0) & libc::FD_CLOEXEC != 0;
+                real::dup3(fd, old, if closes { libc::O_CLOEXEC } else { 0 });
+            }
+            real::dup3(fd, self.near, libc::O_CLOEXEC);
+            real::close(fd);
+        }
+        self.far.store(fresh.far.swap(-1, Ordering::Relaxed), Ordering::Relaxed);
+        Ok(())
     }
 
     /// Stops reporting POLLERR, because the program has received the error.

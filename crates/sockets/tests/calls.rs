@@ -59,6 +59,11 @@ fn each_call_in_each_state_returns_what_the_kernel_returns() {
 }
 
 #[test]
+fn each_call_in_each_state_of_a_one_to_many_socket_returns_what_linux_returns() {
+    assert_eq!(check("states_of_many"), "");
+}
+
+#[test]
 fn sockets_share_a_port_as_the_kernels_do() {
     assert_eq!(check("sharing"), "");
 }

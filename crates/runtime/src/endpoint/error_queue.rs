@@ -4,7 +4,7 @@ use std::fmt;
 use std::future::Future;
 use std::io::{self, IoSliceMut};
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -65,6 +65,11 @@ impl ErrorQueue {
         let duplicate = Arc::new(UdpSocket::from_std(duplicate.into())?);
         queue_errors(socket, true)?;
         Ok(Self { wait: wait(duplicate.clone()), socket: duplicate, has_more: false, carrier })
+    }
+
+    /// The descriptor of the duplicate.
+    pub fn descriptor(&self) -> RawFd {
+        self.socket.as_raw_fd()
     }
 
     /// Disables the kernel's error queue of this socket and discards queued errors.

@@ -115,6 +115,8 @@ use self::association_counts::Admissions;
 use self::association_table::PortPair;
 use self::driver::Driver;
 use self::open::{bind, check, sockets_of_shards};
+#[cfg(target_os = "linux")]
+use self::owned_ports::OwnedPorts;
 use self::responder::HandshakeResponder;
 use self::shards::Shard;
 use self::socket::Socket;
@@ -198,6 +200,20 @@ impl Endpoint {
     /// The addresses that the sockets are bound to, in the order of the options.
     pub fn locals(&self) -> &[SocketAddr] {
         &self.locals
+    }
+
+    /// The open descriptors of the sockets and of their SCTP ports over IP. A child of `fork` has them too, and holds
+    /// addresses and ports until it closes them.
+    #[cfg(target_os = "linux")]
+    #[must_use]
+    pub fn descriptors(&self) -> Vec<std::os::fd::RawFd> {
+        let mut all = Vec::new();
+        for shard in &self.shards {
+            let state = shard.lock();
+            all.extend(state.sockets.iter().flat_map(Socket::descriptors));
+            all.extend(state.owned_ports.iter().flat_map(OwnedPorts::descriptors));
+        }
+        all
     }
 
     /// The shard for an association that is opened with these SCTP ports.

@@ -20,7 +20,7 @@ use super::state::EndpointState;
 #[derive(Debug)]
 struct Reservation {
     #[cfg(target_os = "linux")]
-    _name: std::os::unix::net::UnixDatagram,
+    name: std::os::unix::net::UnixDatagram,
 }
 
 impl Reservation {
@@ -31,7 +31,7 @@ impl Reservation {
 
         let name = format!("ropewalk/sctp-port/{port}/{family}");
         let address = SocketAddr::from_abstract_name(name)?;
-        Ok(Self { _name: UnixDatagram::bind_addr(&address)? })
+        Ok(Self { name: UnixDatagram::bind_addr(&address)? })
     }
 
     #[cfg(not(target_os = "linux"))]
@@ -85,6 +85,14 @@ impl OwnedPorts {
     /// Releases the ports that are no longer needed.
     pub fn keep(&mut self, is_needed: impl Fn(u16) -> bool) {
         self.held.retain(|port, _| is_needed(*port));
+    }
+
+    /// The descriptors that hold the ports.
+    #[cfg(target_os = "linux")]
+    pub fn descriptors(&self) -> impl Iterator<Item = std::os::fd::RawFd> {
+        use std::os::fd::AsRawFd as _;
+
+        self.held.values().flatten().map(|held| held.name.as_raw_fd())
     }
 
     /// All ports, in order.

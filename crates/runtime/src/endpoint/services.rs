@@ -16,6 +16,8 @@ impl Endpoint {
                 !state.options.sctp_ports.contains(&sctp_port) && state.own_port(sctp_port).is_ok();
             if is_new {
                 state.options.sctp_ports.push(sctp_port);
+                // Now and not when the driver runs: the peer may send its INIT as soon as this call returns.
+                state.update_ports();
                 state.wake();
             }
         }
@@ -55,5 +57,38 @@ impl Endpoint {
         state.wake();
         let peer = state.peer(key).ok_or(ConnectError::Closing)?;
         Ok(Association::new(shard.clone(), key, peer.signals.clone()))
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use std::mem::MaybeUninit;
+    use std::net::SocketAddr;
+
+    use socket2::{Domain, Protocol, SockRef, Socket, Type};
+
+    use super::*;
+    use crate::endpoint::{Carrier, Options, RawError};
+
+    /// The driver task does not run during this test, which never waits.
+    #[tokio::test]
+    async fn packets_over_ip_are_received_as_soon_as_a_port_listens() {
+        if let Err(error) = RawError::check() {
+            return eprintln!("skipped: {error}");
+        }
+        // No service uses it, and no other test does.
+        const PORT: u16 = 3;
+        let address = SocketAddr::from(([127, 0, 0, 1], 0));
+        let options = Options::listening(&[address]).on_sctp_ports(&[]).over(Carrier::Ip);
+        let endpoint = Endpoint::open(options).expect("raw sockets");
+        let sender = Socket::new(Domain::IPV4, Type::RAW, Some(Protocol::from(132)));
+        let sender = sender.expect("a raw socket");
+        let packet = [[0, 9].as_slice(), &PORT.to_be_bytes(), &[0; 12]].concat();
+        assert!(endpoint.listen_on(PORT));
+        sender.send_to(&packet, &address.into()).expect("sent");
+        let state = endpoint.shards[0].lock();
+        let mut buffer = [MaybeUninit::uninit(); 100];
+        let got = SockRef::from(state.sockets[0].io().expect("open")).recv(&mut buffer);
+        assert_eq!(got.ok(), Some(20 + packet.len()));
     }
 }

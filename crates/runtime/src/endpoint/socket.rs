@@ -4,6 +4,8 @@
 use std::collections::VecDeque;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+#[cfg(target_os = "linux")]
+use std::os::fd::{AsRawFd as _, RawFd};
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
@@ -309,6 +311,13 @@ impl Socket {
     /// The local address.
     pub const fn local(&self) -> SocketAddr {
         self.local
+    }
+
+    /// The open descriptors.
+    #[cfg(target_os = "linux")]
+    pub(super) fn descriptors(&self) -> impl Iterator<Item = RawFd> {
+        let data = self.open.as_ref().map(|open| open.io.as_raw_fd());
+        data.into_iter().chain(self.errors.as_ref().map(ErrorQueue::descriptor))
     }
 
     #[cfg(test)]

@@ -32,7 +32,7 @@ use self::services::Services;
 use self::table::Table;
 use crate::critical::uncancelled;
 use crate::errno::{Errno, Result};
-use crate::inherited;
+use crate::inherited::{self, Identified};
 use crate::settings::Settings;
 use crate::socket::Socket;
 
@@ -139,12 +139,19 @@ impl Process {
         lock(&self.table).remove(fd)
     }
 
+    /// Calls `work` with the descriptors of a socket, while none is added or removed.
+    pub fn with_descriptors<T>(&self, socket: &Socket, work: impl FnOnce(&[i32]) -> T) -> T {
+        let table = lock(&self.table);
+        work(&table.descriptors_of(socket))
+    }
+
     /// Checks that another process may continue this one: no socket has listened or connected.
     ///
     /// # Errors
     /// `EOPNOTSUPP`. The reason goes to standard error.
     pub fn may_move(&self) -> Result<()> {
-        if lock(&self.reactor).is_none() || lock(&self.table).own().is_empty() {
+        let has_sockets = !lock(&self.table).own().is_empty();
+        if !has_sockets || lock(&self.reactor).is_none() {
             return Ok(());
         }
         background::tell("cannot go to the background (EOPNOTSUPP)");
@@ -161,11 +168,14 @@ impl Process {
     }
 }
 
-/// Locks that the forking thread holds during the fork, so that the child finds a consistent state.
+/// Locks that the forking thread holds during the fork, so that the child finds a consistent state. The table is
+/// locked first: [`Process::with_descriptors`] locks sockets after it, and those lock the others.
 struct Held {
     table: MutexGuard<'static, Table>,
     reactor: MutexGuard<'static, Option<Handle>>,
     _ports: MutexGuard<'static, Ports>,
+    /// The library's own descriptors, which the child closes.
+    own: Vec<Identified>,
 }
 
 thread_local! {
@@ -174,10 +184,13 @@ thread_local! {
 
 extern "C" fn before_fork() {
     let process = current();
-    let reactor = lock(&process.reactor);
+    let of_services = process.services.descriptors();
     let table = lock(&process.table);
+    let all = of_services.into_iter().chain(table.library_descriptors());
+    let own = all.filter_map(Identified::new).collect();
+    let reactor = lock(&process.reactor);
     let ports = lock(&process.ports);
-    HELD.with(|held| held.replace(Some(Held { table, reactor, _ports: ports })));
+    HELD.with(|held| held.replace(Some(Held { table, reactor, _ports: ports, own })));
 }
 
 extern "C" fn after_fork() {
@@ -195,7 +208,8 @@ extern "C" fn in_child() {
         Some(Held { reactor, .. }) if reactor.is_none() => {
             current().id.store(std::process::id(), Ordering::Relaxed);
         }
-        Some(Held { table, .. }) => {
+        Some(Held { table, own, .. }) => {
+            own.iter().for_each(Identified::close);
             inherited::replace(table.own());
             Process::new(table.inherited()).install();
         }

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::fd::RawFd;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
@@ -95,7 +96,11 @@ impl Service {
         let reactor = current().reactor();
         let _inside = reactor.as_ref().map(Handle::enter);
         let endpoint = Endpoint::open(options.over(current().settings().carrier))?;
-        Ok(Arc::new(Self { endpoint, listeners: Mutex::default() }))
+        let service = Arc::new(Self { endpoint, listeners: Mutex::default() });
+        let mut all = lock(&current().services().all);
+        all.retain(|other| other.strong_count() > 0);
+        all.push(Arc::downgrade(&service));
+        Ok(service)
     }
 
     /// Opens an endpoint for one socket that connects to `remotes` (addresses with UDP ports).
@@ -231,10 +236,20 @@ impl From<OpenError> for Refused {
     }
 }
 
-/// The endpoints that accept associations.
+/// The endpoints of this process.
 #[derive(Debug, Default)]
 pub struct Services {
+    all: Mutex<Vec<Weak<Service>>>,
+    /// Those that accept associations.
     listening: Mutex<BTreeMap<Place, (Arc<Service>, AbortHandle)>>,
+}
+
+impl Services {
+    /// The open descriptors of all endpoints.
+    pub fn descriptors(&self) -> Vec<RawFd> {
+        let all: Vec<_> = lock(&self.all).iter().filter_map(Weak::upgrade).collect();
+        all.iter().flat_map(|service| service.endpoint.descriptors()).collect()
+    }
 }
 
 /// Closes endpoints that have neither listening sockets nor associations. Returns whether some are closed or may

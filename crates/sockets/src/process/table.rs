@@ -84,6 +84,13 @@ impl Table {
         (!self.entries.values().any(same)).then_some(socket)
     }
 
+    /// The descriptors of a socket.
+    pub fn descriptors_of(&self, socket: &Socket) -> Vec<i32> {
+        let is_its =
+            |entry: &Entry| matches!(entry, Entry::Socket(s) if std::ptr::eq(&**s, socket));
+        self.entries.iter().filter_map(|(fd, entry)| is_its(entry).then_some(*fd)).collect()
+    }
+
     /// Removes everything. Returns each socket once.
     pub fn take_all(&mut self) -> Vec<Arc<Socket>> {
         let fds: Vec<i32> = self.entries.keys().copied().collect();
@@ -94,6 +101,15 @@ impl Table {
     pub fn own(&self) -> Vec<i32> {
         let is_own = |(fd, entry): (&i32, &Entry)| matches!(entry, Entry::Socket(_)).then_some(*fd);
         self.entries.iter().filter_map(is_own).collect()
+    }
+
+    /// The library's own descriptors of all sockets.
+    pub fn library_descriptors(&self) -> Vec<i32> {
+        let of_entry = |entry: &Entry| match entry {
+            Entry::Socket(socket) => socket.pair.descriptors().to_vec(),
+            Entry::Inherited => Vec::new(),
+        };
+        self.entries.values().flat_map(of_entry).collect()
     }
 
     /// The same table for a child process, in which all descriptors are inherited.

@@ -34,6 +34,7 @@ impl Socket {
     /// `EISCONN`, `EALREADY`; `EINVAL` and `ENETUNREACH` as [`routes::check`] says.
     pub fn connect(self: &Arc<Self>, peers: &[SocketAddr]) -> Result<(i32, Stop)> {
         let blocking = !self.is_nonblocking();
+        self.forget_refusal()?;
         let waiter = (blocking && self.style == Style::OneToMany)
             .then(|| Waiter::on(&self.pair).map(Arc::new))
             .transpose()?;
@@ -44,6 +45,7 @@ impl Socket {
             let id = self.open(state, peers, streams)?;
             if self.style == Style::OneToOne {
                 (state.phase, state.error) = (Phase::Connecting, None);
+                state.awaits_outcome = blocking;
             }
             if let Some(link) = state.links.get_mut(&id) {
                 link.connecting.clone_from(&waiter);
@@ -71,8 +73,11 @@ impl Socket {
                 Phase::Connecting => return Err(Errno(libc::EALREADY)),
                 Phase::Connected => return Err(Errno(libc::EISCONN)),
             }
-        } else if state.links.values().any(|l| peers.iter().any(|peer| l.has_peer(peer))) {
-            return Err(Errno(libc::EISCONN));
+        } else {
+            let mut links = state.links.values();
+            if let Some(link) = links.find(|link| peers.iter().any(|peer| link.has_peer(peer))) {
+                return Err(Errno(if link.up { libc::EISCONN } else { libc::EALREADY }));
+            }
         }
         Ok(())
     }
@@ -175,7 +180,15 @@ impl Socket {
             return Ok(link.up);
         }
         let error = state.error.take();
+        state.awaits_outcome = false;
         self.show(state);
         Err(error.unwrap_or(Errno(libc::ETIMEDOUT)))
+    }
+
+    /// Called when a call no longer waits for the outcome of the handshake, which continues.
+    pub(super) fn stop_awaiting_outcome(&self) {
+        let state = &mut *self.lock();
+        state.awaits_outcome = false;
+        self.show(state);
     }
 }

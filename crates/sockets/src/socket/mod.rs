@@ -6,6 +6,7 @@ mod history;
 mod incoming;
 mod link;
 mod names;
+mod readiness;
 mod receive;
 mod send;
 mod settings;
@@ -27,10 +28,11 @@ pub use self::send::{MESSAGE_LIMIT, Outgoing};
 pub use self::settings::{LEAST_MTU, MessageSettings, Overrides, STREAMS_LIMIT, SocketSettings};
 pub use self::wait::{Attempted, Resumed, Stop, Wait};
 
+use self::readiness::Loss;
 use self::wait::{Until, Waiter};
 
 use self::receive::Item;
-use crate::errno::{Errno, Result, of_close};
+use crate::errno::{Errno, Result};
 use crate::options::errno_of_address;
 use crate::pair::Pair;
 use crate::process::{self, Claim, Place, Service, Sharing};
@@ -90,6 +92,8 @@ pub struct State {
     pub settings: SocketSettings,
     /// Connection of a one-to-one socket.
     pub phase: Phase,
+    /// Whether a call waits for the outcome of the handshake of a one-to-one socket, and returns its error.
+    awaits_outcome: bool,
     /// The pending error of SO_ERROR.
     pub error: Option<Errno>,
     read_shut: bool,
@@ -100,15 +104,6 @@ pub struct State {
     finished: bool,
     /// How the descriptor shows the loss of the association.
     loss: Loss,
-}
-
-/// How a descriptor shows the loss of its association: POLLHUP, and POLLERR until the program has received the
-/// error.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Loss {
-    None,
-    Error,
-    Told,
 }
 
 /// Identifiers of associations. Linux reserves 0 to 2.
@@ -154,6 +149,7 @@ impl Socket {
             in_part: None,
             settings,
             phase: Phase::Idle,
+            awaits_outcome: false,
             error: None,
             read_shut: false,
             write_shut: false,
@@ -275,21 +271,23 @@ impl Socket {
     /// Starts to accept associations. With `backlog` 0, a one-to-many socket stops accepting them.
     ///
     /// # Errors
-    /// `EADDRINUSE` if another socket listens on the SCTP port, or another program on the UDP port.
+    /// `EINVAL` as in Linux (`sctp_inet_listen`): with a negative `backlog`, and with 0 on a one-to-many socket that does
+    /// not listen. `EADDRINUSE` if another socket listens on the SCTP port, or another program on the UDP port.
     pub fn listen(self: &Arc<Self>, backlog: c_int) -> Result<()> {
+        self.forget_refusal()?;
         let state = &mut *self.lock();
-        if self.style == Style::OneToOne && state.phase != Phase::Idle {
-            return Err(Errno(libc::EINVAL));
-        }
-        state.backlog = usize::try_from(backlog).unwrap_or(0).clamp(1, 4096);
+        let invalid = match self.style {
+            Style::OneToOne => state.phase != Phase::Idle,
+            Style::OneToMany => backlog == 0 && state.listening.is_none(),
+        };
+        let backlog = usize::try_from(backlog).ok().filter(|_| !invalid);
+        let backlog = backlog.ok_or(Errno(libc::EINVAL))?;
+        state.backlog = backlog.clamp(1, 4096);
         if state.listening.is_some() {
             if backlog == 0 && self.style == Style::OneToMany {
                 state.stop_listening(self);
             }
             self.tell_room(state);
-            return Ok(());
-        }
-        if backlog == 0 && self.style == Style::OneToMany {
             return Ok(());
         }
         let claim = match &state.claim {
@@ -315,11 +313,11 @@ impl Socket {
     /// `accept`.
     ///
     /// # Errors
-    /// `ENOTCONN`; `EOPNOTSUPP` on a one-to-many socket.
+    /// `ENOTCONN`; `EOPNOTSUPP` on a one-to-many socket that listens, with SHUT_RD.
     pub fn shutdown(&self, how: c_int) -> Result<()> {
         let state = &mut *self.lock();
         if self.style == Style::OneToMany {
-            return Err(Errno(libc::EOPNOTSUPP));
+            return self.shut_one_to_many(state, how);
         }
         let listens = state.listening.is_some();
         if how != libc::SHUT_WR {
@@ -338,6 +336,18 @@ impl Socket {
         }
         self.show(state);
         Ok(())
+    }
+
+    /// `shutdown` on a one-to-many socket. As in Linux (`inet_shutdown`), it fails and wakes up threads that receive. It
+    /// affects neither the associations nor messages that are sent.
+    fn shut_one_to_many(&self, state: &mut State, how: c_int) -> Result<()> {
+        if state.listening.is_some() {
+            return if how == libc::SHUT_WR { Ok(()) } else { Err(Errno(libc::EOPNOTSUPP)) };
+        }
+        state.read_shut |= how != libc::SHUT_WR;
+        state.write_shut |= how != libc::SHUT_RD;
+        self.show(state);
+        Err(Errno(libc::ENOTCONN))
     }
 
     /// Closes the socket after its last descriptor was closed. Sent data is still delivered, unless the program has
@@ -383,59 +393,6 @@ impl Socket {
         let state = &*self.lock();
         if !state.shows_full {
             self.pair.drain();
-        }
-    }
-
-    /// Makes the descriptor readable again if another process has consumed the byte that makes it readable.
-    fn show_again(&self) {
-        let state = &*self.lock();
-        if state.shows_readable && !state.finished && !self.pair.is_readable() {
-            self.pair.set_readable();
-        }
-    }
-
-    /// Makes the descriptor readable and writable as the state requires.
-    fn show(&self, state: &mut State) {
-        let over = state.is_over(self.style);
-        let readable = over
-            || state.error.is_some()
-            || !state.accept_queue.is_empty()
-            || !state.ready.is_empty()
-            || state.next_item().is_some();
-        if readable != state.shows_readable {
-            state.shows_readable = readable;
-            if readable { self.pair.set_readable() } else { self.pair.clear_readable() }
-        }
-        if state.is_shut_for_reading(self.style) && !std::mem::replace(&mut state.finished, true) {
-            self.pair.finish();
-        }
-        self.show_loss(state);
-        // As in Linux (`sctp_poll`), a socket without an association is not writable. One that could not connect
-        // reports its error.
-        let connected =
-            state.phase == Phase::Connected || state.phase == Phase::Idle && state.error.is_some();
-        let unconnected = self.style == Style::OneToOne && !connected;
-        let full = unconnected || state.links.values().any(|link| link.full);
-        if full != state.shows_full {
-            state.shows_full = full;
-            if full { self.pair.fill() } else { self.pair.drain() }
-        }
-    }
-
-    /// Makes the descriptor show that the association was lost.
-    fn show_loss(&self, state: &mut State) {
-        let pending = state.error.is_some();
-        match state.loss {
-            Loss::None if state.is_lost(self.style) || state.is_shut(self.style) => {
-                self.pair.hang_up(pending);
-                state.finished = true;
-                state.loss = if pending { Loss::Error } else { Loss::Told };
-            }
-            Loss::Error if !pending => {
-                self.pair.clear_error();
-                state.loss = Loss::Told;
-            }
-            _ => {}
         }
     }
 }
@@ -522,34 +479,6 @@ impl State {
             }
         }
         Ok(())
-    }
-
-    /// Whether nothing more arrives. There may still be unread data.
-    fn is_shut_for_reading(&self, style: Style) -> bool {
-        let is_connection = style == Style::OneToOne && self.phase == Phase::Connected;
-        let is_shut = || self.links.values().all(|link| link.peer_shut || link.ended);
-        self.read_shut || is_connection && is_shut()
-    }
-
-    /// Whether nothing more arrives and everything has been read.
-    fn is_over(&self, style: Style) -> bool {
-        let has_more = |link: &Link| link.association.can_receive();
-        self.is_shut_for_reading(style)
-            && self.inbox.is_empty()
-            && (self.read_shut || !self.links.values().any(has_more))
-    }
-
-    /// Whether the connection is shut for reading and writing.
-    fn is_shut(&self, style: Style) -> bool {
-        self.write_shut && self.is_shut_for_reading(style)
-    }
-
-    /// Whether the association of a one-to-one socket has ended without a shutdown.
-    fn is_lost(&self, style: Style) -> bool {
-        let lost = |link: &Link| {
-            link.ended && link.close_reason().and_then(|r| of_close(r, true)).is_some()
-        };
-        style == Style::OneToOne && self.links.values().any(lost)
     }
 
     /// The options about messages of an association.

@@ -126,6 +126,9 @@ impl Socket {
         if outgoing.bytes.len() > MESSAGE_LIMIT {
             return Err(Errno(libc::EMSGSIZE).into());
         }
+        if outgoing.to.is_some() && self.lock().error.is_none() {
+            self.forget_refusal()?;
+        }
         if let Try::Sent = self.try_send(outgoing)? {
             return Ok(outgoing.bytes.len());
         }
@@ -140,7 +143,7 @@ impl Socket {
         if state.closed {
             return Err(Errno(libc::EBADF));
         }
-        if state.write_shut {
+        if state.write_shut && self.style == Style::OneToOne {
             return Err(Errno(libc::EPIPE));
         }
         let info = outgoing.controls.info.unwrap_or(state.settings.messages.send);
@@ -210,7 +213,7 @@ impl Socket {
             return Err(Errno(libc::EPIPE));
         }
         if info.flags & (message::EOF | message::ABORT) != 0 {
-            return Err(Errno(libc::ENOTCONN));
+            return Err(Errno(libc::EINVAL));
         }
         let mut peers = vec![to];
         let more = outgoing.controls.addresses.iter().map(|ip| SocketAddr::new(*ip, to.port()));

@@ -87,7 +87,7 @@ impl Wait {
             }
             Until::Connected(id) => {
                 self.socket.end_wait();
-                waited.map_err(in_progress)?;
+                waited.map_err(in_progress).inspect_err(|_| self.socket.stop_awaiting_outcome())?;
                 let done = self.socket.has_connected(*id)?;
                 return Ok(if done { Resumed::Done } else { Resumed::Wait(self) });
             }
@@ -106,6 +106,9 @@ impl Wait {
     pub fn abandon(self) {
         if !matches!(self.until, Until::Readable) {
             self.socket.end_wait();
+        }
+        if matches!(self.until, Until::Connected(_)) {
+            self.socket.stop_awaiting_outcome();
         }
     }
 }

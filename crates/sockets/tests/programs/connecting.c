@@ -173,9 +173,78 @@ static void an_address_fails_and_returns(void)
 	CHECK(close(ends[0]) == 0 && close(ends[1]) == 0 && close(server) == 0);
 }
 
+/* A port whose UDP port is open, and which refuses. */
+static struct sockaddr_in refusing(void)
+{
+	struct sockaddr_in address;
+
+	CHECK(close(listener(SOCK_STREAM, &address)) == 0);
+	return address;
+}
+
+static void connects_and_is_used(int fd, int copy, int epoll, struct sockaddr_in to, int server)
+{
+	struct epoll_event event;
+	char got[8];
+	int far;
+
+	CHECK(connect(fd, SA(to), sizeof to) == 0 || errno == EINPROGRESS);
+	await(copy, POLLOUT);
+	CHECK(events_of(fd, 0) == POLLOUT);
+	CHECK(epoll < 0 || (epoll_wait(epoll, &event, 1, 0) == 1 && event.events == EPOLLOUT));
+	await(server, POLLIN);
+	far = accept(server, NULL, NULL);
+	CHECK(far >= 0 && write(copy, "again", 5) == 5 && read(far, got, sizeof got) == 5);
+	CHECK(write(far, "back", 4) == 4);
+	await(fd, POLLIN);
+	CHECK(read(fd, got, sizeof got) == 4 && close(far) == 0 && close(fd) == 0 && close(copy) == 0);
+}
+
+/* A socket that was refused connects again with the same descriptors and their flags. */
+static void a_refused_socket_connects_again(int flags)
+{
+	struct sockaddr_in to = refusing(), address;
+	int server = listener(SOCK_STREAM, &address), epoll = epoll_create1(0), error = 0;
+	int fd = socket(AF_INET, SOCK_STREAM | flags, IPPROTO_SCTP), copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	struct epoll_event event = { .events = EPOLLIN | EPOLLOUT };
+	struct timeval limit = { .tv_sec = 7 }, shown;
+	struct sockaddr_in own = loopback(0);
+	socklen_t length = sizeof error, size = sizeof shown;
+
+	CHECK(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit) == 0);
+	CHECK(epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) == 0);
+	if (flags == 0) {
+		/* The call returns the error, and the socket is as before. */
+		FAILS(connect(fd, SA(to), sizeof to), ECONNREFUSED);
+		CHECK(events_of(fd, 0) == 0);
+		FAILS(connect(fd, SA(to), sizeof to), ECONNREFUSED);
+	} else {
+		FAILS(connect(fd, SA(to), sizeof to), EINPROGRESS);
+		await(fd, POLLIN);
+		CHECK(events_of(copy, 0) == (POLLIN | POLLOUT | POLLERR | POLLHUP));
+		CHECK(getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &length) == 0 && error == ECONNREFUSED);
+		CHECK(events_of(copy, 0) == (POLLIN | POLLOUT | POLLHUP));
+	}
+	connects_and_is_used(fd, copy, flags == 0 ? epoll : -1, address, server);
+	CHECK(fcntl(fd, F_GETFD) == -1);
+	fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, IPPROTO_SCTP);
+	copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	CHECK(bind(fd, SA(own), sizeof own) == 0);
+	CHECK(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit) == 0);
+	FAILS(connect(fd, SA(to), sizeof to), EINPROGRESS);
+	await(fd, POLLIN);
+	/* It may also listen, which clears the error. */
+	CHECK(listen(copy, 1) == 0 && events_of(fd, 0) == 0);
+	CHECK(fcntl(fd, F_GETFD) == 0 && fcntl(copy, F_GETFD) == FD_CLOEXEC && fcntl(fd, F_GETFL) & O_NONBLOCK);
+	CHECK(getsockopt(copy, SOL_SOCKET, SO_RCVTIMEO, &shown, &size) == 0 && shown.tv_sec == 7);
+	CHECK(close(fd) == 0 && close(copy) == 0 && close(server) == 0 && close(epoll) == 0);
+}
+
 int main(void)
 {
 	waits_for_the_outcome();
+	a_refused_socket_connects_again(0);
+	a_refused_socket_connects_again(SOCK_NONBLOCK);
 	waits_for_a_silent_peer();
 	an_address_fails_and_returns();
 	puts("done");

@@ -151,8 +151,64 @@ static void threads_share_a_socket(void)
 	close(shared[1]);
 }
 
+/* A child that does not use the sockets of its parent lives until the pipe ends, as itself or as another program. */
+static void lives(int ends[2], int executes)
+{
+	char byte;
+
+	CHECK(close(ends[1]) == 0);
+	if (executes) {
+		CHECK(dup2(ends[0], 0) == 0);
+		execlp("cat", "cat", NULL);
+	}
+	while (read(ends[0], &byte, 1) > 0)
+		;
+	_exit(0);
+}
+
+/* A process with sockets and a child. */
+static void has_a_child(int ends[2], int executes)
+{
+	struct pollfd lost = { .events = POLLIN | POLLOUT };
+	struct linger linger = { 1, 0 };
+	int sockets[2];
+	pid_t child;
+
+	connected(sockets);
+	child = fork();
+	CHECK(child >= 0);
+	if (child == 0)
+		lives(ends, executes);
+	/* The child's copies do not hide the loss of an association. */
+	lost.fd = sockets[0];
+	CHECK(setsockopt(sockets[1], SOL_SOCKET, SO_LINGER, &linger, sizeof linger) == 0 && close(sockets[1]) == 0);
+	for (int i = 0; i < 10000 && lost.revents != (POLLIN | POLLOUT | POLLERR | POLLHUP); i++)
+		CHECK(usleep(1000) == 0 && poll(&lost, 1, 0) >= 0);
+	CHECK(lost.revents == (POLLIN | POLLOUT | POLLERR | POLLHUP));
+	_exit(0);
+}
+
+static void ports_are_free_after_the_end_of_their_process(int executes)
+{
+	struct sockaddr_in address = loopback(atoi(getenv("ROPEWALK_UDP_PORT")));
+	int ends[2], status = -1, udp;
+	pid_t owner;
+
+	CHECK(pipe2(ends, O_CLOEXEC) == 0);
+	owner = fork();
+	CHECK(owner >= 0);
+	if (owner == 0)
+		has_a_child(ends, executes);
+	CHECK(waitpid(owner, &status, 0) == owner && status == 0);
+	udp = socket(AF_INET, SOCK_DGRAM, 0);
+	CHECK(bind(udp, SA(address), sizeof address) == 0);
+	CHECK(close(udp) == 0 && close(ends[0]) == 0 && close(ends[1]) == 0);
+}
+
 int main(void)
 {
+	ports_are_free_after_the_end_of_their_process(0);
+	ports_are_free_after_the_end_of_their_process(1);
 	a_bound_socket_survives_a_fork();
 	children_cannot_use_what_they_inherit();
 	threads_do_not_disturb_each_other();
