@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use clap::error::{ContextKind, ContextValue};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command};
-use ropewalk_scenario::{Problem, ProblemKind};
+use ropewalk_scenario::{Problem, ProblemKind, nearest};
 use serde_json::{Map, Value, json};
 use toml::de::{DeTable, DeValue};
 
@@ -22,8 +22,6 @@ use crate::failure::Failure;
 const OPTION: &str = "config";
 /// The argument of the tunnel's commands that names a file instead.
 const TUNNEL: &str = "tunnel";
-/// Minimum similarity for suggesting a name (Jaro, as in clap).
-const SIMILAR: f64 = 0.7;
 
 /// The innermost command's arguments, from its command line and the current contents of its file.
 ///
@@ -197,13 +195,10 @@ impl ConfigFile {
     }
 
     fn unknown(&self, command: &Command, name: &str, place: &Range<usize>) -> Failure {
-        let names = options(command).filter_map(Arg::get_long);
-        let near = names.map(|option| (strsim::jaro(option, name), option));
-        let near = near.filter(|(like, _)| *like > SIMILAR);
-        let best = near.max_by(|a, b| a.0.total_cmp(&b.0));
-        let help = best.map_or_else(
+        let names: Vec<&str> = options(command).filter_map(Arg::get_long).collect();
+        let help = nearest(name, &names).map_or_else(
             || "`--help` of the command lists the options".to_owned(),
-            |(_, option)| format!("did you mean `{option}`?"),
+            |option| format!("did you mean `{option}`?"),
         );
         let message = format!("unknown option `{name}`");
         self.problem(place, ProblemKind::UnknownKey, &message, &help)

@@ -24,7 +24,7 @@ use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ColorChoice, CommandFactory, FromArgMatches, Parser};
-use ropewalk_scenario::json_schema;
+use ropewalk_scenario::{json_schema, nearest};
 
 use crate::commands::Command;
 use crate::console::Console;
@@ -80,7 +80,7 @@ fn parsed() -> Result<Cli, Failure> {
     let cli = matched.and_then(|mut matches| Cli::from_arg_matches_mut(&mut matches));
     cli.or_else(|error| match configured.locate(&error) {
         Some(failure) => Err(failure),
-        None => with_separator(with_key(error)).exit(),
+        None => with_nearest(with_separator(with_key(error))).exit(),
     })
 }
 
@@ -123,6 +123,35 @@ fn with_key(mut error: clap::Error) -> clap::Error {
             format!("to change this key of the scenario, use '--set transfer.{unknown}=VALUE'");
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
     }
+    error
+}
+
+/// Suggests the valid name that is nearest to an unknown command, option or value. It replaces clap's suggestion, which misses
+/// short names and swapped letters.
+fn with_nearest(mut error: clap::Error) -> clap::Error {
+    let (unknown, suggested) = match error.kind() {
+        ErrorKind::InvalidSubcommand => {
+            (ContextKind::InvalidSubcommand, ContextKind::SuggestedSubcommand)
+        }
+        ErrorKind::InvalidValue => (ContextKind::InvalidValue, ContextKind::SuggestedValue),
+        _ => return error,
+    };
+    let Some(ContextValue::String(given)) = error.get(unknown) else { return error };
+    let commands: Vec<String>;
+    let valid: Vec<&str> = match error.get(ContextKind::ValidValue) {
+        Some(ContextValue::Strings(values)) => values.iter().map(String::as_str).collect(),
+        _ => {
+            let command = Cli::command();
+            commands = command.get_subcommands().map(|one| one.get_name().to_owned()).collect();
+            commands.iter().map(String::as_str).collect()
+        }
+    };
+    let Some(name) = nearest(given, &valid).map(str::to_owned) else { return error };
+    let value = match suggested {
+        ContextKind::SuggestedSubcommand => ContextValue::Strings(vec![name]),
+        _ => ContextValue::String(name),
+    };
+    error.insert(suggested, value);
     error
 }
 
@@ -181,6 +210,28 @@ mod tests {
             let shown = with_separator(error.expect_err("it is refused")).to_string();
             assert_eq!(shown.contains("'-- iperf3 ...'"), tip, "{shown}");
         }
+    }
+
+    #[test]
+    fn a_misspelt_name_gets_the_nearest_valid_one() {
+        let command = Cli::command();
+        let names = command.get_subcommands().map(|one| one.get_name().to_owned());
+        let swapped = names.map(|name| {
+            let mut letters: Vec<char> = name.chars().collect();
+            let last = letters.len() - 1;
+            letters.swap(last - 1, last);
+            (vec![letters.into_iter().collect::<String>()], name)
+        });
+        let values = ["run", "a.toml", "--color", "nver"].map(str::to_owned).to_vec();
+        for (words, expected) in swapped.chain([(values, "never".to_owned())]) {
+            let error = Cli::try_parse_from([&["ropewalk".to_owned()], &words[..]].concat());
+            // Some commands end in two equal letters, which makes the name valid.
+            let Some(error) = error.err().filter(|_| words[0] != expected) else { continue };
+            let shown = with_nearest(error).to_string();
+            assert!(shown.contains(&format!("'{expected}'")), "{words:?}: {shown}");
+        }
+        let far = Cli::try_parse_from(["ropewalk", "zebra"]).expect_err("there is no such command");
+        assert!(!with_nearest(far).to_string().contains("tip:"));
     }
 
     #[test]

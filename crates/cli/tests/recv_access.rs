@@ -63,3 +63,27 @@ fn a_port_without_plain_is_refused_with_the_option_that_has_the_port() {
         assert!(!text(&refused.stderr).contains("add --plain"));
     }
 }
+
+/// A peer that is not listed is refused, its entry is added while the receiver runs, and the next attempt succeeds.
+#[cfg(unix)]
+#[test]
+fn a_peer_that_is_added_while_the_receiver_runs_sends_without_a_hangup() {
+    let home = TestHome::new("added-peer");
+    home.write("file", b"1");
+    let keys = ["friend.key", "other.key"].map(|file| new_key(&home, file));
+    let entry = |name: &str, key: &str| format!("[[peer]]\nname = \"{name}\"\nkey = \"{key}\"\n");
+    let [friend, other] = &keys;
+    home.write("peers.toml", entry("other", other).as_bytes());
+    let receiver = home.receiver(&["in", "--allow-file", "peers.toml", "--listen", "127.0.0.1:0"]);
+    let options = ["--key", "friend.key", "--retry"];
+    let refused = home.send(&receiver, &["file"], &[&options[..], &["1 s"]].concat());
+    failed(&refused, 1, &["cannot be reached"]);
+    // A file with an error changes nothing.
+    home.write("peers.toml", b"nonsense");
+    let refused = home.send(&receiver, &["file"], &[&options[..], &["1 s"]].concat());
+    failed(&refused, 1, &["cannot be reached"]);
+    good(&home.send(&receiver, &["file"], &["--key", "other.key"]));
+    home.write("peers.toml", (entry("other", other) + &entry("friend", friend)).as_bytes());
+    good(&home.send(&receiver, &["file"], &[&options[..], &["20 s"]].concat()));
+    home.same("file", "in/file");
+}

@@ -47,6 +47,7 @@ pub use ready::{
 };
 pub use reference::reference_markdown;
 pub use schema::json_schema;
+pub use suggest::nearest;
 pub use types::{
     Application, Capacity, Congestion, Coupling, Cross, CrossKind, CwndUpdate, Discipline, End,
     Flow, FlowKind, ForwardDelay, InitialSsthresh, InitialWindow, Jitter, JitterShape,

@@ -4,7 +4,7 @@
 ///
 /// Differences in case, a hyphen instead of an underscore, and a prefix of only one candidate count as close.
 /// Otherwise about one mistake in three letters is tolerated.
-pub(crate) fn nearest<'a>(text: &str, candidates: &[&'a str]) -> Option<&'a str> {
+pub fn nearest<'a>(text: &str, candidates: &[&'a str]) -> Option<&'a str> {
     let plain = |s: &str| s.to_lowercase().replace(['-', '_', ' '], "");
     let wanted = plain(text);
     if wanted.is_empty() {

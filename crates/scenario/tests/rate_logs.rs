@@ -294,6 +294,27 @@ fn several_units_of_the_fcc_are_not_mixed() {
     assert_eq!((one.mean_bps(), one.seconds()), (7200.0, 5.0));
 }
 
+/// FCC's `bytes_sec` counts from the start of the test; `bytes_sec_interval` is the rate of an interval.
+#[test]
+fn the_running_mean_of_the_fcc_gives_the_rates_of_the_intervals() {
+    let rates = [1000.0, 3000.0, 0.0, 8000.0];
+    let (mut means, mut both) = (String::new(), String::new());
+    let mut bytes = 0.0;
+    for (row, rate) in rates.iter().enumerate() {
+        bytes += rate * 5.0;
+        let seconds = 5.0 * (row + 1) as f64;
+        means += &format!("1,a,t,{},{}\n", seconds * 1e6, bytes / seconds);
+        both += &format!("1,a,t,{},{},{rate}\n", seconds * 1e6, bytes / seconds);
+    }
+    let early = read(&format!("unit_id,dtime,target,fetch_time,bytes_sec\n{means}")).expect("read");
+    let now = format!("unit_id,dtime,target,fetch_time,bytes_sec,bytes_sec_interval\n{both}");
+    let now = read(&now).expect("read");
+    let of = |log| intervals(log).iter().map(|one| one.bps.round()).collect::<Vec<f64>>();
+    assert_eq!(of(&early), rates.map(|rate| 8.0 * rate));
+    assert_eq!(of(&early), of(&now));
+    assert_eq!((early.seconds(), now.seconds()), (20.0, 20.0));
+}
+
 #[test]
 fn long_logs_keep_their_mean_rate_and_fit_into_a_scenario() {
     let mut text = String::from("time_ms,rate_kbps\n");

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 mod client;
 pub mod estimate;
+pub mod gzip;
 pub mod links;
 mod meter;
 mod protocol;

@@ -1,8 +1,10 @@
 //! `ropewalk measure`: measures the links to a server and writes them as a scenario.
 
 mod comparison;
+mod iperf3;
 mod pcap;
-mod recorded;
+mod ping;
+pub(super) mod recorded;
 
 use std::path::{Path, PathBuf};
 
@@ -57,14 +59,15 @@ pub struct MeasureArgs {
     /// Most bytes of probes, of both directions and all links together
     #[arg(long, value_name = "SIZE", default_value = "200 MB", value_parser = parse_size)]
     max_bytes: u64,
-    /// Send nothing: take round trip and loss of one link from the output of ping
+    /// Send nothing: take round trip and loss of one link from the output of ping (Linux, BSD, macOS, BusyBox, Windows) or of
+    /// fping -l or -C
     #[arg(long, value_name = "FILE", conflicts_with_all = ["to", "peer", "from", "json", "csv", "markdown"])]
     from_ping: Option<PathBuf>,
-    /// Send nothing: take rate and queue of one link from the output of `iperf3 --json`
+    /// Send nothing: take rate and queue of one link from the output of iperf3, JSON or text
     #[arg(long, value_name = "FILE", conflicts_with_all = ["to", "peer", "from", "json", "csv", "markdown"])]
     from_iperf3: Option<PathBuf>,
     /// Send nothing: take rate, round trip and loss of the paths of the largest transfer of TCP or SCTP in a capture, pcap
-    /// or pcapng
+    /// or pcapng. This and the other records may be compressed by gzip
     #[arg(long, value_name = "FILE", conflicts_with_all = ["to", "peer", "from", "json", "csv", "markdown", "from_ping", "from_iperf3"])]
     from_pcap: Option<PathBuf>,
     /// Scenario file to write, with its traces beside it; without it the scenario is printed. An existing file is not
@@ -182,10 +185,17 @@ fn from_pcap(args: &MeasureArgs, file: &Path, console: Console) -> Result<(), Fa
 /// Writes or prints a scenario of one link from what other programs have recorded.
 fn from_records(args: &MeasureArgs, console: Console) -> Result<(), Failure> {
     let read = |option: &str, file: &Path| {
-        std::fs::read_to_string(file).map_err(|error| {
+        let (content, cut) = recorded::content(file, recorded::LARGEST_TEXT).map_err(|error| {
             let message = format!("{option} {}: {error}", file.display());
-            Failure::input(message, "give a text file that exists")
-        })
+            Failure::input(
+                message,
+                "give a text file that exists, or one that is compressed by gzip",
+            )
+        })?;
+        if cut {
+            console.note(format_args!("{}: the compressed data ends too early", file.display()));
+        }
+        Ok::<_, Failure>(recorded::text(&content))
     };
     let wrong = |option: &str, file: &Path, program: &str, error: String| {
         let message = format!("{option} {}: {error}", file.display());
@@ -195,14 +205,14 @@ fn from_records(args: &MeasureArgs, console: Console) -> Result<(), Failure> {
     let mut carried = None;
     if let Some(file) = &args.from_ping {
         let text = read("--from-ping", file)?;
-        let found = recorded::ping(&text);
+        let found = ping::ping(&text);
         let found =
             found.map_err(|error| wrong("--from-ping", file, "ping -c 100 ADDRESS", error))?;
         tables.push_str(&found.keys());
     }
     if let Some(file) = &args.from_iperf3 {
         let text = read("--from-iperf3", file)?;
-        let found = recorded::iperf3(&text, args.from_ping.is_none());
+        let found = iperf3::iperf3(&text, args.from_ping.is_none());
         let program = "iperf3 --json -c ADDRESS";
         let found = found.map_err(|error| wrong("--from-iperf3", file, program, error))?;
         tables.push_str(&found.keys);

@@ -7,6 +7,7 @@ use ropewalk_lab::report::{Report, ReportKind};
 use ropewalk_lab::reproduce::{
     ITEMS, Item, Options, Reproduction, Row, find, reproduce, simulations,
 };
+use ropewalk_scenario::nearest;
 
 use crate::args::command_line;
 use crate::console::Console;
@@ -122,6 +123,12 @@ fn hint(name: &str) -> String {
         alike = begins;
     }
     if alike.is_empty() {
+        let names: Vec<String> = ITEMS.iter().map(Item::full_name).collect();
+        let short = ITEMS.iter().map(|item| item.name);
+        let names: Vec<&str> = names.iter().map(String::as_str).chain(short).collect();
+        alike.extend(nearest(name, &names).map(str::to_owned));
+    }
+    if alike.is_empty() {
         return ALL.to_owned();
     }
     format!("did you mean {}? {ALL}", alike.join(", "))
@@ -197,5 +204,6 @@ mod tests {
         assert!(matches!(error, Failure::Input(_)));
         assert!(error.to_string().contains("kuhn2014/occupancy-small"), "{error}");
         assert!(hint("xyz").contains("--list"));
+        assert!(hint("thruoghput").contains("did you mean throughput?"));
     }
 }

@@ -1,10 +1,10 @@
 //! Options that control who may use a server, and the task that keeps the list of peers current.
 
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use clap::Args;
-use ropewalk_apps::access::{AccessError, AccessList, KnownPeers, peers_file};
+use ropewalk_apps::access::{AccessError, AccessList, Changes, KnownPeers, peers_file};
 use ropewalk_apps::observe::{Event, PeerIdentity, Reporter};
 use ropewalk_runtime::endpoint::{Admission, Endpoint, Options};
 use ropewalk_runtime::seal::{PresharedKey, SecretKey};
@@ -26,7 +26,7 @@ pub struct AccessArgs {
     /// Peer that may use this server, by public key or by the name under which it was paired; may be repeated
     #[arg(long, value_name = "NAME|PUBKEY", value_delimiter = ',', value_parser = str::parse::<PeerArg>)]
     allow: Vec<PeerArg>,
-    /// File of peers with names and restrictions (peers.toml), reloaded on SIGHUP
+    /// File of peers with names and restrictions (peers.toml), reloaded on SIGHUP, and after a refusal if it has changed
     #[arg(long, value_name = "FILE")]
     allow_file: Option<PathBuf>,
     /// Pre-shared key for every peer that has none of its own in --allow-file
@@ -118,8 +118,8 @@ impl Access {
         &self.list
     }
 
-    /// Reloads the file on SIGHUP and reports refused peers, until the endpoint has ended. Calls `reloaded`
-    /// with each new list.
+    /// Reloads the file on SIGHUP, or if it has changed when a peer is refused, and reports refused peers, until the
+    /// endpoint has ended. Calls `reloaded` with each new list.
     ///
     /// # Panics
     /// Outside a tokio runtime.
@@ -133,7 +133,7 @@ impl Access {
         // Install the handler before the server reports that it listens.
         let hangups = Hangups::new(self.list.file().is_some());
         let (list, admission) = (self.list.clone(), endpoint.admission());
-        let watcher = Watcher { list, admission, reporter, console };
+        let watcher = Watcher { list, admission, reporter, console, read: None };
         tokio::spawn(watcher.run(hangups, reloaded));
     }
 }
@@ -144,18 +144,27 @@ struct Watcher {
     admission: Admission,
     reporter: Reporter,
     console: Console,
+    /// The state of the file that was last read for a refused peer. Before the first one, the file may have changed
+    /// since the start.
+    read: Option<Stamp>,
 }
 
+/// What changes if a file is written: its size and the time of its last modification.
+type Stamp = (u64, SystemTime);
+
 impl Watcher {
-    async fn run(self, mut hangups: Hangups, reloaded: impl Fn(&AccessList)) {
+    async fn run(mut self, mut hangups: Hangups, reloaded: impl Fn(&AccessList)) {
         while !self.admission.is_over() {
-            let refused = async {
-                self.admission.refused().await;
-                tokio::time::sleep(REPORT).await;
-            };
             tokio::select! {
-                () = hangups.next() => self.reload(&reloaded),
-                () = refused => {}
+                () = hangups.next() => self.reload(&reloaded, true),
+                () = self.admission.refused() => {
+                    // The peer may have been added meanwhile; its handshake is repeated. The pause limits what peers that are
+                    // refused can cause to one look at the file per second.
+                    if self.has_new_file() {
+                        self.reload(&reloaded, false);
+                    }
+                    tokio::time::sleep(REPORT).await;
+                }
             }
             for refused in self.admission.take_refused() {
                 let name = self.list.listed_name(&refused.peer);
@@ -166,7 +175,19 @@ impl Watcher {
         }
     }
 
-    fn reload(&self, reloaded: impl Fn(&AccessList)) {
+    /// Whether the file differs from the one that was read for the last refused peer.
+    fn has_new_file(&mut self) -> bool {
+        let stamp = self.list.file().and_then(|file| {
+            let found = std::fs::metadata(file).ok()?;
+            Some((found.len(), found.modified().ok()?))
+        });
+        let is_new = stamp.is_some() && stamp != self.read;
+        self.read = stamp;
+        is_new
+    }
+
+    /// Reads the file. A result without any change is reported only if it was `requested`.
+    fn reload(&self, reloaded: impl Fn(&AccessList), requested: bool) {
         let changes = match self.list.reload() {
             Ok(changes) => changes,
             Err(error) => {
@@ -174,6 +195,9 @@ impl Watcher {
                 return self.say(PeerIdentity::default(), Event::Problem(problem));
             }
         };
+        if !requested && changes == Changes::default() {
+            return;
+        }
         let ended = self.admission.set_allowed(self.list.allowed());
         reloaded(&self.list);
         let file = self.list.file().map(|file| file.display().to_string()).unwrap_or_default();

@@ -133,8 +133,11 @@ fn samples(selected: &Selected<'_>, columns: &Columns) -> Result<RateLog, RateLo
     Ok(RateLog { format, how, rates: Rates::Intervals(intervals), empty_rows, gaps })
 }
 
-/// Tests of FCC's Measuring Broadband America. A test has either a single row, or one row per interval with the
-/// time since its beginning in `fetch_time`, us, and the rate of the interval in `bytes_sec_interval`, B/s.
+/// Tests of FCC's Measuring Broadband America. A test has either a single row, or one row per interval.
+///
+/// FCC's data dictionary (`curr_httpgetmt.csv`): `fetch_time` is the time for which the test ran, in microseconds;
+/// `bytes_sec` is the throughput in bytes per second from the start of the test to the present interval, and
+/// `bytes_sec_interval` that of the interval. Early files have `bytes_sec` only.
 fn fcc_tests(
     selected: &Selected<'_>,
     test: usize,
@@ -144,9 +147,9 @@ fn fcc_tests(
     let Selected { rows, names, names_line, .. } = selected;
     let at = |name: &str| names.iter().position(|own| own.eq_ignore_ascii_case(name));
     let (unit, target) = (at("unit_id"), at("target"));
-    let interval_rate = at("bytes_sec_interval").unwrap_or(rate);
+    let interval_rate = at("bytes_sec_interval");
     let mut units: Vec<String> = Vec::new();
-    let mut before: Option<(String, f64)> = None;
+    let mut before: Option<(String, f64, f64)> = None;
     let (mut intervals, mut empty_rows) = (Vec::new(), 0);
     selected.each(|line, fields| {
         let text =
@@ -155,22 +158,28 @@ fn fcc_tests(
             units.push(text(unit).to_owned());
         }
         let own = format!("{}\n{}\n{}", text(unit), text(Some(test)), text(target));
-        let (Some(until), Some(bytes)) =
-            (number(rows, line, fields, time)?, number(rows, line, fields, interval_rate)?)
-        else {
+        let (Some(until), Some(bytes)) = (
+            number(rows, line, fields, time)?,
+            number(rows, line, fields, interval_rate.unwrap_or(rate))?,
+        ) else {
             empty_rows += 1;
             return Ok(());
         };
-        let since = before.as_ref().filter(|(test, at)| *test == own && *at < until);
-        let seconds = (until - since.map_or(0.0, |(_, at)| *at)) * 1e-6;
+        let since = before.as_ref().filter(|(test, at, _)| *test == own && *at < until);
+        let (from, mean) = since.map_or((0.0, 0.0), |(_, at, mean)| (*at, *mean));
+        let seconds = (until - from) * 1e-6;
         if !(seconds > 0.0 && seconds <= MOST_TEST_SECONDS) {
             return Err(invalid(
                 line,
                 format!("a test of {seconds} s in column `{}`", names[time]),
             ));
         }
-        before = Some((own, until));
-        let bps = checked_bps(line, bytes * RateUnit::BYTE.bps())?;
+        before = Some((own, until, bytes));
+        let own_bytes = match interval_rate {
+            Some(_) => bytes,
+            None => ((bytes * until - mean * from) / (until - from)).max(0.0),
+        };
+        let bps = checked_bps(line, own_bytes * RateUnit::BYTE.bps())?;
         intervals.push(Interval { seconds, bps });
         Ok(())
     })?;
@@ -181,7 +190,8 @@ fn fcc_tests(
     }
     let how = format!(
         "time from `{}` (us), rate from `{}` (B/s), the time between tests is left out",
-        names[time], names[interval_rate]
+        names[time],
+        names[interval_rate.unwrap_or(rate)]
     );
     let format = "FCC Measuring Broadband America";
     Ok(RateLog { format, how, rates: Rates::Intervals(intervals), empty_rows, gaps: (0, 0.0) })

@@ -12,6 +12,14 @@ const BUFFER: usize = 1 << 20;
 /// Maximum number of interfaces of a file.
 const INTERFACES_LIMIT: usize = 4096;
 
+/// The frames of a file.
+#[derive(Clone, Copy)]
+pub(super) struct Frames {
+    pub(super) number: u64,
+    /// The file ends within a frame.
+    pub(super) cut: bool,
+}
+
 /// An interface of a capture.
 #[derive(Clone, Copy)]
 struct Interface {
@@ -22,34 +30,35 @@ struct Interface {
     offset: i64,
 }
 
-/// Calls `take` with each frame. Returns their number.
+/// Calls `take` with each frame.
 ///
 /// # Errors
 /// [`RecordingError`].
 pub(super) fn for_each(
     reader: impl Read + Send,
     mut take: impl FnMut(&Frame<'_>) -> Result<(), RecordingError>,
-) -> Result<u64, RecordingError> {
+) -> Result<Frames, RecordingError> {
     let mut reader = create_reader(BUFFER, reader).map_err(|error| wrong(&error))?;
     let mut interfaces: Vec<Interface> = Vec::new();
-    let mut packets = 0;
+    let mut frames = Frames { number: 0, cut: false };
     loop {
         let length = match reader.next() {
             Ok((length, block)) => {
                 if let Some(frame) = frame(&block, &mut interfaces)? {
-                    packets += 1;
+                    frames.number += 1;
                     take(&frame)?;
                 }
                 Some(length)
             }
             // A capture that was interrupted ends within a packet.
-            Err(PcapError::Eof | PcapError::UnexpectedEof) => return Ok(packets),
+            Err(PcapError::Eof) => return Ok(frames),
+            Err(PcapError::UnexpectedEof) => return Ok(Frames { cut: true, ..frames }),
             Err(PcapError::Incomplete(_)) => None,
             Err(error) => return Err(wrong(&error)),
         };
         match length {
             Some(length) => reader.consume(length),
-            None if reader.reader_exhausted() => return Ok(packets),
+            None if reader.reader_exhausted() => return Ok(Frames { cut: true, ..frames }),
             None => reader.refill().map_err(|error| wrong(&error))?,
         }
     }

@@ -19,12 +19,15 @@ mod variants;
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{BufReader, Read, Seek, SeekFrom};
 use std::net::SocketAddr;
 
 use self::flow::Flows;
+use self::frames::Frames;
+use self::packets::Packet;
 use self::transfer::Transfer;
 use super::estimate::LossFit;
+use super::gzip::{Damage, Plain};
 
 /// A transfer in a capture.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,6 +36,8 @@ pub struct Recording {
     pub protocol: RecordedProtocol,
     /// Packets in the file.
     pub packets: u64,
+    /// The file ends within a packet, or within compressed data.
+    pub cut: bool,
     /// Other flows of TCP or SCTP with data in the file.
     pub other_flows: usize,
     /// Time from the first to the last data packet, seconds.
@@ -110,14 +115,14 @@ pub enum RecordingError {
     TooLong,
 }
 
-/// Evaluates the largest transfer in a capture file, pcap or pcapng. The file is read twice.
+/// Evaluates the largest transfer in a capture file, pcap or pcapng, also compressed by gzip. The file is read twice.
 ///
 /// # Errors
 /// [`RecordingError`].
 pub fn from_capture(mut file: impl Read + Seek + Send) -> Result<Recording, RecordingError> {
     let mut flows = Flows::default();
     let mut hidden: BTreeMap<&'static str, u64> = BTreeMap::new();
-    let packets = packets::for_each(&mut file, |packet| {
+    let frames = for_each(&mut file, |packet| {
         match packet {
             Ok(packet) => flows.count(packet),
             Err(Some(name)) => *hidden.entry(name).or_default() += 1,
@@ -128,11 +133,26 @@ pub fn from_capture(mut file: impl Read + Seek + Send) -> Result<Recording, Reco
     let most = hidden.into_iter().max_by_key(|(_, packets)| *packets);
     let nothing = most.map_or(RecordingError::NoData, |(name, _)| RecordingError::Hidden(name));
     let (flow, other_flows) = flows.largest().ok_or(nothing)?;
-    file.seek(SeekFrom::Start(0)).map_err(|_| RecordingError::Read)?;
     let mut transfer = Transfer::new(flow);
-    packets::for_each(&mut file, |packet| packet.map_or(Ok(()), |packet| transfer.take(packet)))?;
+    for_each(&mut file, |packet| packet.map_or(Ok(()), |packet| transfer.take(packet)))?;
     let (protocol, seconds, paths) = transfer.finish()?;
-    Ok(Recording { protocol, packets, other_flows, seconds, paths })
+    let Frames { number: packets, cut } = frames;
+    Ok(Recording { protocol, packets, cut, other_flows, seconds, paths })
+}
+
+/// Calls `take` with each packet of the file, as [`packets::for_each`] does.
+fn for_each(
+    file: &mut (impl Read + Seek + Send),
+    take: impl FnMut(Result<&Packet<'_>, layers::Hidden>) -> Result<(), RecordingError>,
+) -> Result<Frames, RecordingError> {
+    file.seek(SeekFrom::Start(0)).map_err(|_| RecordingError::Read)?;
+    let mut plain = Plain::new(BufReader::new(file)).map_err(|_| RecordingError::Read)?;
+    let found = packets::for_each(&mut plain, take);
+    match plain.damage() {
+        Some(Damage::Invalid) => Err(RecordingError::Damaged),
+        Some(Damage::Cut) => found.map(|frames| Frames { cut: true, ..frames }),
+        None => found,
+    }
 }
 
 impl RecordedProtocol {

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use etherparse::{TcpOptionElement, TcpSlice};
 
 use super::RecordingError;
-use super::frames::{self, Frame};
+use super::frames::{self, Frame, Frames};
 use super::ip::{Ip, SCTP, TCP, UDP, UDP_HEADER};
 use super::layers::{Hidden, innermost};
 
@@ -49,15 +49,14 @@ pub(super) struct Segment {
     pub(super) mss: Option<u16>,
 }
 
-/// Calls `take` with each packet that carries TCP or SCTP, or with the name of the protocol that hides it. Returns
-/// the number of all packets.
+/// Calls `take` with each packet that carries TCP or SCTP, or with the name of the protocol that hides it.
 ///
 /// # Errors
 /// [`RecordingError`].
 pub(super) fn for_each(
     reader: impl Read + Send,
     mut take: impl FnMut(Result<&Packet<'_>, Hidden>) -> Result<(), RecordingError>,
-) -> Result<u64, RecordingError> {
+) -> Result<Frames, RecordingError> {
     frames::for_each(reader, |frame| match packet(frame) {
         Ok(packet) => take(Ok(&packet)),
         Err(hidden) => take(Err(hidden)),

@@ -1,8 +1,10 @@
 //! Synthetic captures of links with known properties.
 
-use std::io::Cursor;
+use std::io::{Cursor, Write};
 
 use etherparse::{PacketBuilder, TcpOptionElement};
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use proptest::prelude::*;
 
 use super::*;
@@ -241,7 +243,28 @@ fn what_is_no_capture_is_refused_and_an_interrupted_one_is_read() {
     assert_eq!(from_capture(Cursor::new(silent.pcap(80))), Err(RecordingError::NotAcknowledged));
     let whole = tcp_trace(0.0, 100).pcap(80);
     let found = read(&whole[..whole.len() - 7]);
-    assert_eq!(found.paths[0].loss.sent, 100);
+    assert!(found.paths[0].loss.sent == 100 && found.cut);
+    assert!(!read(&whole).cut);
+}
+
+fn gzip(content: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all(content).expect("in memory");
+    encoder.finish().expect("in memory")
+}
+
+#[test]
+fn a_compressed_capture_gives_what_the_capture_gives() {
+    for file in [tcp_trace(0.0, 400).pcap(80), tcp_trace(0.0, 400).pcapng()] {
+        let compressed = gzip(&file);
+        assert_eq!(read(&compressed), read(&file));
+        let part = read(&compressed[..compressed.len() * 9 / 10]);
+        assert!(part.cut && part.packets > 400 && part.packets < 800, "{}", part.packets);
+        let mut damaged = compressed;
+        let checksum = damaged.len() - 8;
+        damaged[checksum] ^= 1;
+        assert_eq!(from_capture(Cursor::new(damaged)), Err(RecordingError::Damaged));
+    }
 }
 
 proptest! {

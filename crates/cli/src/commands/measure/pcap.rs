@@ -2,7 +2,6 @@
 
 use std::fmt::Write;
 use std::fs::File;
-use std::io::BufReader;
 use std::path::Path;
 
 use ropewalk_apps::measure::estimate::quantile;
@@ -36,7 +35,7 @@ impl std::fmt::Display for PcapError {
 /// [`PcapError`].
 pub fn read(file: &Path) -> Result<(String, Carried), PcapError> {
     let opened = File::open(file).map_err(PcapError::Open)?;
-    let found = from_capture(BufReader::new(opened)).map_err(PcapError::Content)?;
+    let found = from_capture(opened).map_err(PcapError::Content)?;
     let by = match found.protocol {
         RecordedProtocol::Tcp => CarriedBy::Tcp(None),
         RecordedProtocol::Sctp => CarriedBy::Sctp,
@@ -53,6 +52,9 @@ fn tables(found: &Recording) -> String {
         found.seconds,
         found.other_flows
     );
+    if found.cut {
+        text += "# The file is cut: it ends within a packet or within compressed data.\n";
+    }
     for (number, path) in found.paths.iter().enumerate() {
         let _ = write!(text, "\n[[path]]\n# {} to {}\n", path.from, path.to);
         if found.paths.len() > 1 {

@@ -1,15 +1,16 @@
 //! Scenarios of links whose rates were logged by other programs.
 
-use std::fs::File;
-use std::io::Read;
+use std::io::ErrorKind;
 use std::path::{Path, absolute};
 
 use clap::Args;
+use ropewalk_scenario::nearest;
 use ropewalk_scenario::rates::{
     LARGEST_LOG, LoggedPath, RateLog, RateUnit, Rates, ReadOptions, scenario,
 };
 
 use super::ready_scenarios;
+use crate::commands::measure::recorded::content;
 use crate::console::Console;
 use crate::failure::Failure;
 
@@ -56,7 +57,7 @@ pub(super) fn scenario_of(
         ReadOptions { column: args.column.clone(), unit: args.unit, filter: args.filter.clone() };
     let mut paths = Vec::new();
     for name in files {
-        let log = read(name, &options)?;
+        let log = read(name, &options, console)?;
         console.note(format_args!("{name}: {}", log.summary()));
         let stem = Path::new(name).file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let file = match log.rates {
@@ -88,20 +89,21 @@ fn trace_name(name: &str, out: Option<&Path>) -> Result<String, Failure> {
     Ok(path.to_string_lossy().into_owned())
 }
 
-fn read(name: &str, options: &ReadOptions) -> Result<RateLog, Failure> {
+fn read(name: &str, options: &ReadOptions, console: Console) -> Result<RateLog, Failure> {
     let path = Path::new(name);
     if path.is_dir() {
         let help = "give each file with a --from of its own";
         return Err(Failure::input(format!("--from {name}: it is a directory"), help));
     }
-    let file = File::open(path).map_err(|error| absent(name, &error))?;
-    let mut content = Vec::new();
-    // Reading one byte more than permitted detects files that are too large, even if their size is
-    // unknown.
-    file.take(LARGEST_LOG + 1).read_to_end(&mut content).map_err(|error| absent(name, &error))?;
-    if content.len() as u64 > LARGEST_LOG {
-        let message = format!("--from {name}: more than {} MiB", LARGEST_LOG >> 20);
-        return Err(Failure::input(message, "cut out the rows of one link, for example with grep"));
+    let (content, cut) = content(path, LARGEST_LOG).map_err(|error| {
+        if error.kind() == ErrorKind::FileTooLarge {
+            let help = "cut out the rows of one link, for example with grep";
+            return Failure::input(format!("--from {name}: {error}"), help);
+        }
+        absent(name, &error)
+    })?;
+    if cut {
+        console.note(format_args!("{name}: the compressed data ends too early"));
     }
     RateLog::read(&content, options).map_err(|error| {
         let place = if error.line > 0 { format!(":{}", error.line) } else { String::new() };
@@ -111,11 +113,10 @@ fn read(name: &str, options: &ReadOptions) -> Result<RateLog, Failure> {
 
 /// A name that is neither that of a ready scenario nor of a readable file.
 fn absent(name: &str, error: &std::io::Error) -> Failure {
-    let near = ready_scenarios().map(|ready| (strsim::jaro_winkler(ready.name, name), ready.name));
-    let nearest = near.max_by(|a, b| a.0.total_cmp(&b.0)).filter(|(likeness, _)| *likeness > 0.8);
-    let help = nearest.map_or_else(
+    let names: Vec<&str> = ready_scenarios().map(|ready| ready.name).collect();
+    let help = nearest(name, &names).map_or_else(
         || "`ropewalk new --list` shows the ready scenarios".to_owned(),
-        |(_, ready)| format!("did you mean the ready scenario `{ready}`?"),
+        |ready| format!("did you mean the ready scenario `{ready}`?"),
     );
     let message = format!("--from {name}: not a ready scenario, and as a file: {error}");
     Failure::input(message, help)
