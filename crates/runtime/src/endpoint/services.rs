@@ -62,6 +62,7 @@ impl Endpoint {
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
+    use std::io::Write as _;
     use std::mem::MaybeUninit;
     use std::net::SocketAddr;
 
@@ -74,7 +75,7 @@ mod tests {
     #[tokio::test]
     async fn packets_over_ip_are_received_as_soon_as_a_port_listens() {
         if let Err(error) = RawError::check() {
-            return eprintln!("skipped: {error}");
+            return writeln!(std::io::stderr(), "skipped: {error}").expect("stderr is open");
         }
         // No service uses it, and no other test does.
         const PORT: u16 = 3;
