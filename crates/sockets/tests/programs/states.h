@@ -165,3 +165,17 @@ struct call {
 	void (*run)(struct sockets *, char *);
 };
 #define CALL(name) { #name, name }
+
+static void walk_all(const struct state *states, unsigned states_count, const struct call *calls, unsigned calls_count,
+		     int (*check)(const struct state *, const struct call *))
+{
+	int good = 1;
+
+	for (unsigned i = 0; i < states_count; i++)
+		for (unsigned j = 0; j < calls_count; j++)
+			good &= check(&states[i], &calls[j]);
+	CHECK(good);
+	puts("done");
+}
+/* Checks all `calls` in all `states`. */
+#define WALK(check) walk_all(states, sizeof states / sizeof *states, calls, sizeof calls / sizeof *calls, check)
