@@ -71,7 +71,7 @@ impl<R: BufRead> Read for Plain<R> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::io::Write;
 
     use flate2::Compression;
@@ -79,7 +79,8 @@ mod tests {
 
     use super::*;
 
-    fn compressed(content: &[u8]) -> Vec<u8> {
+    /// What gzip makes of this content.
+    pub fn compressed(content: &[u8]) -> Vec<u8> {
         let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
         encoder.write_all(content).expect("in memory");
         encoder.finish().expect("in memory")

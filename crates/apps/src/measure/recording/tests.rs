@@ -1,13 +1,12 @@
 //! Synthetic captures of links with known properties.
 
-use std::io::{Cursor, Write};
+use std::io::Cursor;
 
 use etherparse::{PacketBuilder, TcpOptionElement};
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use proptest::prelude::*;
 
 use super::*;
+use crate::measure::gzip;
 
 const SENDER: [u8; 4] = [192, 0, 2, 1];
 const RECEIVER: [u8; 4] = [198, 51, 100, 7];
@@ -247,16 +246,10 @@ fn what_is_no_capture_is_refused_and_an_interrupted_one_is_read() {
     assert!(!read(&whole).cut);
 }
 
-fn gzip(content: &[u8]) -> Vec<u8> {
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
-    encoder.write_all(content).expect("in memory");
-    encoder.finish().expect("in memory")
-}
-
 #[test]
 fn a_compressed_capture_gives_what_the_capture_gives() {
     for file in [tcp_trace(0.0, 400).pcap(80), tcp_trace(0.0, 400).pcapng()] {
-        let compressed = gzip(&file);
+        let compressed = gzip::tests::compressed(&file);
         assert_eq!(read(&compressed), read(&file));
         let part = read(&compressed[..compressed.len() * 9 / 10]);
         assert!(part.cut && part.packets > 400 && part.packets < 800, "{}", part.packets);
