@@ -16,6 +16,7 @@ mod output;
 mod packet_files;
 mod printer;
 mod progress;
+mod record_file;
 mod table;
 mod vary;
 
@@ -80,7 +81,7 @@ fn parsed() -> Result<Cli, Failure> {
     let cli = matched.and_then(|mut matches| Cli::from_arg_matches_mut(&mut matches));
     cli.or_else(|error| match configured.locate(&error) {
         Some(failure) => Err(failure),
-        None => with_nearest(with_separator(with_key(error))).exit(),
+        None => with_nearest(with_separator(with_key(error)), &configured.words).exit(),
     })
 }
 
@@ -126,9 +127,9 @@ fn with_key(mut error: clap::Error) -> clap::Error {
     error
 }
 
-/// Suggests the valid name that is nearest to an unknown command, option or value. It replaces clap's suggestion, which misses
-/// short names and swapped letters.
-fn with_nearest(mut error: clap::Error) -> clap::Error {
+/// Suggests the valid name that is nearest to an unknown command, option or value of the command line `words`. It replaces clap's
+/// suggestion, which misses short names and swapped letters.
+fn with_nearest(mut error: clap::Error, words: &[OsString]) -> clap::Error {
     let (unknown, suggested) = match error.kind() {
         ErrorKind::InvalidSubcommand => {
             (ContextKind::InvalidSubcommand, ContextKind::SuggestedSubcommand)
@@ -137,15 +138,11 @@ fn with_nearest(mut error: clap::Error) -> clap::Error {
         _ => return error,
     };
     let Some(ContextValue::String(given)) = error.get(unknown) else { return error };
-    let commands: Vec<String>;
-    let valid: Vec<&str> = match error.get(ContextKind::ValidValue) {
-        Some(ContextValue::Strings(values)) => values.iter().map(String::as_str).collect(),
-        _ => {
-            let command = Cli::command();
-            commands = command.get_subcommands().map(|one| one.get_name().to_owned()).collect();
-            commands.iter().map(String::as_str).collect()
-        }
+    let valid = match error.get(ContextKind::ValidValue) {
+        Some(ContextValue::Strings(values)) => values.clone(),
+        _ => commands_before(words, given),
     };
+    let valid: Vec<&str> = valid.iter().map(String::as_str).collect();
     let Some(name) = nearest(given, &valid).map(str::to_owned) else { return error };
     let value = match suggested {
         ContextKind::SuggestedSubcommand => ContextValue::Strings(vec![name]),
@@ -153,6 +150,16 @@ fn with_nearest(mut error: clap::Error) -> clap::Error {
     };
     error.insert(suggested, value);
     error
+}
+
+/// The commands that may stand where `given` does.
+fn commands_before(words: &[OsString], given: &str) -> Vec<String> {
+    let root = Cli::command();
+    let mut command = &root;
+    for word in words.iter().skip(1).take_while(|word| *word != given) {
+        command = command.find_subcommand(word).unwrap_or(command);
+    }
+    command.get_subcommands().map(|one| one.get_name().to_owned()).collect()
 }
 
 /// Names `--` if a word stands where only a program after `--` may, as in `ropewalk preload iperf3`.
@@ -212,26 +219,42 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_misspelt_name_gets_the_nearest_valid_one() {
-        let command = Cli::command();
-        let names = command.get_subcommands().map(|one| one.get_name().to_owned());
-        let swapped = names.map(|name| {
+    /// What a refused command line shows.
+    fn refusal(words: &[&str]) -> Option<String> {
+        let words: Vec<OsString> =
+            ["ropewalk"].iter().chain(words).map(|word| OsString::from(*word)).collect();
+        let error = Cli::try_parse_from(&words).err()?;
+        Some(with_nearest(error, &words).to_string())
+    }
+
+    /// Misspells each command below `command`, which `path` leads to.
+    fn misspell(command: &clap::Command, path: &[&str]) {
+        for inner in command.get_subcommands() {
+            let name = inner.get_name();
             let mut letters: Vec<char> = name.chars().collect();
             let last = letters.len() - 1;
             letters.swap(last - 1, last);
-            (vec![letters.into_iter().collect::<String>()], name)
-        });
-        let values = ["run", "a.toml", "--color", "nver"].map(str::to_owned).to_vec();
-        for (words, expected) in swapped.chain([(values, "never".to_owned())]) {
-            let error = Cli::try_parse_from([&["ropewalk".to_owned()], &words[..]].concat());
-            // Some commands end in two equal letters, which makes the name valid.
-            let Some(error) = error.err().filter(|_| words[0] != expected) else { continue };
-            let shown = with_nearest(error).to_string();
-            assert!(shown.contains(&format!("'{expected}'")), "{words:?}: {shown}");
+            let slip: String = letters.into_iter().collect();
+            // Some commands end in two equal letters. One mistake in three letters is tolerated.
+            if slip != name && name.len() >= 3 {
+                let shown = refusal(&[path, &[&slip]].concat()).expect("no such command");
+                assert!(shown.contains(&format!("'{name}'")), "{path:?} {slip}: {shown}");
+            }
+            misspell(inner, &[path, &[name]].concat());
         }
-        let far = Cli::try_parse_from(["ropewalk", "zebra"]).expect_err("there is no such command");
-        assert!(!with_nearest(far).to_string().contains("tip:"));
+    }
+
+    #[test]
+    fn a_misspelt_name_gets_the_nearest_valid_one() {
+        misspell(&Cli::command(), &[]);
+        let shown = refusal(&["run", "a.toml", "--color", "nver"]).expect("no such value");
+        assert!(shown.contains("'never'"), "{shown}");
+        // There is a command `run`, but none of the tunnel's.
+        for words in [&["zebra"][..], &["tunnel", "runn"], &["--color", "never", "tunnel", "runn"]]
+        {
+            let shown = refusal(words).expect("no such command");
+            assert!(!shown.contains("tip:"), "{shown}");
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@ mod comparison;
 mod iperf3;
 mod pcap;
 mod ping;
-pub(super) mod recorded;
+mod recorded;
 
 use std::path::{Path, PathBuf};
 
@@ -26,6 +26,7 @@ use crate::live::{ExtensionArgs, ReachArgs, TransportArgs, help_for_connect};
 use crate::output;
 use crate::printer::{percent, rate, size, time, time_or_dash};
 use crate::progress::{Progress, with_bar};
+use crate::record_file;
 use crate::table::{Cell, Table};
 
 /// Shortest useful measurement, seconds.
@@ -185,16 +186,12 @@ fn from_pcap(args: &MeasureArgs, file: &Path, console: Console) -> Result<(), Fa
 /// Writes or prints a scenario of one link from what other programs have recorded.
 fn from_records(args: &MeasureArgs, console: Console) -> Result<(), Failure> {
     let read = |option: &str, file: &Path| {
-        let (content, cut) = recorded::content(file, recorded::LARGEST_TEXT).map_err(|error| {
-            let message = format!("{option} {}: {error}", file.display());
-            Failure::input(
-                message,
-                "give a text file that exists, or one that is compressed by gzip",
-            )
-        })?;
-        if cut {
-            console.note(format_args!("{}: the compressed data ends too early", file.display()));
-        }
+        let content =
+            record_file::read(file, recorded::LARGEST_TEXT, console).map_err(|error| {
+                let message = format!("{option} {}: {error}", file.display());
+                let help = "give a text file that exists, or one that is compressed by gzip";
+                Failure::input(message, help)
+            })?;
         Ok::<_, Failure>(recorded::text(&content))
     };
     let wrong = |option: &str, file: &Path, program: &str, error: String| {

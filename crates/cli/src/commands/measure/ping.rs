@@ -70,8 +70,8 @@ pub fn ping(text: &str) -> Result<Ping, String> {
     Ok(Ping { rtts_s, loss, reordered, runs: runs.len() })
 }
 
-/// The runs in a text, with the hosts that fping names. A run begins with its header, after the summary of the preceding run, or where an answered number
-/// is answered again without being called a duplicate.
+/// The runs in a text, with the hosts that fping names. A run begins with its header, after the summary of the preceding
+/// run, or where an answered number is answered again without being called a duplicate.
 fn runs(text: &str) -> Vec<(String, Run)> {
     let mut runs: Vec<(String, Run)> = Vec::new();
     let mut in_windows = false;

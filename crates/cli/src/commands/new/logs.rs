@@ -10,9 +10,9 @@ use ropewalk_scenario::rates::{
 };
 
 use super::ready_scenarios;
-use crate::commands::measure::recorded::content;
 use crate::console::Console;
 use crate::failure::Failure;
+use crate::record_file;
 
 /// How to read logs of rates.
 #[derive(Debug, Args)]
@@ -95,16 +95,13 @@ fn read(name: &str, options: &ReadOptions, console: Console) -> Result<RateLog, 
         let help = "give each file with a --from of its own";
         return Err(Failure::input(format!("--from {name}: it is a directory"), help));
     }
-    let (content, cut) = content(path, LARGEST_LOG).map_err(|error| {
+    let content = record_file::read(path, LARGEST_LOG, console).map_err(|error| {
         if error.kind() == ErrorKind::FileTooLarge {
             let help = "cut out the rows of one link, for example with grep";
             return Failure::input(format!("--from {name}: {error}"), help);
         }
         absent(name, &error)
     })?;
-    if cut {
-        console.note(format_args!("{name}: the compressed data ends too early"));
-    }
     RateLog::read(&content, options).map_err(|error| {
         let place = if error.line > 0 { format!(":{}", error.line) } else { String::new() };
         Failure::input(format!("--from {name}{place}: {}", error.message), error.help)
