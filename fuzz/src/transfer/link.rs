@@ -188,7 +188,7 @@ impl Dial for Ends {
 
     async fn dial(&self) -> Result<End, DialError> {
         let Some(plan) = lock(&self.plans).pop_front() else {
-            return Err(DialError { why: "no more links".into(), lasting: true });
+            return Err(DialError::Lasting("no more links".into()));
         };
         let wire = Arc::new(Wire {
             cut: watch::Sender::new(false),
@@ -212,7 +212,7 @@ impl Dial for Ends {
             size: self.size,
         };
         let there = end(there_out, there_in, (Side::new(plan.receiver), None));
-        self.out.send(there).map_err(|_| DialError { why: "gone".into(), lasting: true })?;
+        self.out.send(there).map_err(|_| DialError::Lasting("gone".into()))?;
         Ok(end(here_out, here_in, (Side::new(plan.sender), Some(ears))))
     }
 }
@@ -232,7 +232,7 @@ static IS_TICKING: AtomicBool = AtomicBool::new(false);
 static TICKER: LazyLock<Thread> = LazyLock::new(|| {
     let ticks = || loop {
         match IS_TICKING.load(Ordering::Acquire) {
-            true => std::thread::sleep(TICK),
+            true => std::thread::park_timeout(TICK),
             false => std::thread::park(),
         }
         TICKS.notify_one();

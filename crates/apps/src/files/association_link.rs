@@ -171,12 +171,6 @@ impl Dial for FileConnector {
     type Link = FileLink;
 
     async fn dial(&self) -> Result<FileLink, DialError> {
-        let is_transient = |error: &ConnectError| {
-            matches!(
-                error,
-                ConnectError::Ended(_) | ConnectError::NoSession(_) | ConnectError::OldDate(_)
-            )
-        };
         self.place.begin_attempt().await;
         let target = Target { addresses: self.place.addresses(), key: self.key };
         match timeout(HANDSHAKE_TIMEOUT, self.endpoint.connect(&target)).await {
@@ -185,15 +179,14 @@ impl Dial for FileConnector {
                 Ok(FileLink::new(association))
             }
             Ok(Err(error)) => {
-                let refused_date = matches!(error, ConnectError::OldDate(_));
-                let lasting = !is_transient(&error);
-                Err(DialError { why: error.to_string().into(), lasting, refused_date })
+                let why = error.to_string().into();
+                Err(match error {
+                    ConnectError::OldDate(_) => DialError::Clock(why),
+                    ConnectError::Ended(_) | ConnectError::NoSession(_) => DialError::Passing(why),
+                    _ => DialError::Lasting(why),
+                })
             }
-            Err(_) => Err(DialError {
-                why: "it does not answer".into(),
-                lasting: false,
-                refused_date: false,
-            }),
+            Err(_) => Err(DialError::Passing("it does not answer".into())),
         }
     }
 }

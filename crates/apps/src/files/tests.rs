@@ -45,11 +45,7 @@ impl Dial for Ends {
     async fn dial(&self) -> Result<MemoryLink, DialError> {
         let planned = self.plan.lock().expect("unharmed").pop_front();
         let Some(cut) = planned else {
-            return Err(DialError {
-                why: "no more links".into(),
-                lasting: true,
-                refused_date: false,
-            });
+            return Err(DialError::Lasting("no more links".into()));
         };
         let (one, other) = pair(MESSAGE, cut);
         self.out.send(other).expect("a receiver");

@@ -35,13 +35,13 @@ const BUSY: &str = "the receiver accepts the association but sends nothing: it m
 
 /// Why the receiver could not be reached.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct DialError {
-    /// The reason.
-    pub why: PeerText,
-    /// Whether further attempts would fail as well.
-    pub lasting: bool,
-    /// The peer refused the handshake because a clock is wrong.
-    pub refused_date: bool,
+pub enum DialError {
+    /// Another attempt may succeed.
+    Passing(PeerText),
+    /// Another attempt would fail as well.
+    Lasting(PeerText),
+    /// The peer refused the handshake because a clock is wrong. Another attempt may succeed.
+    Clock(PeerText),
 }
 
 /// Opens associations to the receiver.
@@ -109,7 +109,7 @@ pub async fn send<D: Dial>(
     let mut reached = false;
     let mut ended_early = 0;
     loop {
-        let mut refused_date = false;
+        let mut refuses_date = false;
         let why = match dial.dial().await {
             Ok(link) => {
                 watch.tell(TransferEvent::Connected(link.peer()));
@@ -131,14 +131,15 @@ pub async fn send<D: Dial>(
                     Err(error) => error.to_string().into(),
                 }
             }
-            Err(error) if error.lasting => return Err(SendError::Unreachable(error.why)),
-            Err(error) => {
-                refused_date = error.refused_date;
-                error.why
+            Err(DialError::Lasting(why)) => return Err(SendError::Unreachable(why)),
+            Err(DialError::Passing(why)) => why,
+            Err(DialError::Clock(why)) => {
+                refuses_date = true;
+                why
             }
         };
         if last_sign.elapsed() >= retry {
-            let error = match (refused_date, reached) {
+            let error = match (refuses_date, reached) {
                 (true, _) => SendError::Clock,
                 (false, true) => SendError::Lost,
                 (false, false) => SendError::Unreachable,
