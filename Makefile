@@ -289,12 +289,18 @@ $(VENV)/.ready: python/requirements-dev.txt
 clean-venv: ## removes .venv
 	rm -rf $(VENV)
 
+# Fuzz targets are a workspace of their own.
+FUZZ_MANIFEST := --manifest-path fuzz/Cargo.toml
+
 fmt: ## formats all Rust code
 	$(CARGO) fmt --all
+	$(CARGO) fmt $(FUZZ_MANIFEST)
 
 fmt-check:
 	$(CARGO) fmt --all --check
+	$(CARGO) fmt $(FUZZ_MANIFEST) --check
 
 lint: fmt-check ## formatting, clippy and rustdoc; a warning is an error
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	CARGO_TARGET_DIR=$(TARGET) $(CARGO) clippy $(FUZZ_MANIFEST) --locked --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --quiet

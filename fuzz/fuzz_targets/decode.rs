@@ -40,7 +40,8 @@ fn compact_form(form: u8, input: &[u8]) {
     let sent = compact::form_of(&packet);
     // A peer may send chunks in this form that we send in the other one, a datagram as a chunk with its whole TSN, and an
     // echo as a chunk with nanoseconds.
-    let is_exact = |echo: DelayEcho| echo.received % 1000 == 0 && echo.received / 1000 >> 48 == 0;
+    let is_exact =
+        |echo: DelayEcho| echo.received.is_multiple_of(1000) && (echo.received / 1000) >> 48 == 0;
     if sent == compact::STANDARD
         || sent & DATAGRAM != form & DATAGRAM
         || !packet.echo.is_none_or(is_exact)

@@ -282,7 +282,7 @@ fn zone(input: &mut Input<'_>, what: u8) -> (String, Option<i64>) {
 }
 
 const fn is_leap(year: u32) -> bool {
-    year % 400 == 0 || (year % 4 == 0 && year % 100 != 0)
+    year.is_multiple_of(400) || (year.is_multiple_of(4) && !year.is_multiple_of(100))
 }
 
 /// Days of each month.
