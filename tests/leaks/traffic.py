@@ -29,7 +29,9 @@ RETRY_S = 0.1
 """How soon a socket is opened again that could not be opened."""
 SLOW = 10
 """TCP connections are opened at each tick of this number."""
-OPEN_CONNECTIONS = 40
+OPEN_CONNECTIONS = 50
+OWN_PORTS = range(600, 900)
+"""Programs connect from these to the hub's port 80, where the tunnel itself looks for captive portals from others."""
 UDP, TCP, ICMP, ICMPV6, GRE, SCTP, TESTING = 17, 6, 1, 58, 47, 132, 253
 
 
@@ -138,6 +140,7 @@ class Connections:
             targets = [(SERVERS[0], WEB), (SERVERS[2], WEB), (HUB, 22), (NAME_SERVERS[0], DOMAIN)]
             for to in targets:
                 self.open.append(connecting(to))
+            self.open.append(connecting((HUB, WEB), OWN_PORTS[number // SLOW % len(OWN_PORTS)]))
             while len(self.open) > OPEN_CONNECTIONS:
                 self.open.popleft().close()
         try:
@@ -151,9 +154,13 @@ class Connections:
                 self.lasting = None
 
 
-def connecting(to: tuple[str, int]) -> socket.socket:
+def connecting(to: tuple[str, int], port: int = 0) -> socket.socket:
+    """A TCP socket that connects, from this port if it is not 0."""
     new = socket.socket(socket.AF_INET6 if ":" in to[0] else socket.AF_INET, socket.SOCK_STREAM)
     new.setblocking(False)
+    if port:
+        new.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        new.bind(("", port))
     new.connect_ex(to)
     return new
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from machines import CLIENT_LINKS, HUB, HUB_NAME, HUB_PORT, LAN, NAME_SERVERS, NO_NAME, L1, L2, PRIV, WAN, Machine, World
-from traffic import DOMAIN, GRE, ICMP, ICMPV6, MAGIC, TCP, UDP, question
+from traffic import DOMAIN, GRE, ICMP, ICMPV6, MAGIC, OWN_PORTS, TCP, UDP, WEB, question
 
 SO_TIMESTAMPNS = 35
 SO_RCVBUFFORCE = 33
@@ -264,6 +264,9 @@ class Judge:
             return True
         if packet.protocol == UDP and (packet.ports in DHCP or packet.to == HUB and packet.ports[1] == HUB_PORT):
             return True
+        # The tunnel looks for captive portals while the hub is silent.
+        if packet.protocol == TCP and packet.to == HUB and packet.ports[1] == WEB:
+            return packet.ports[0] not in OWN_PORTS
         if packet.protocol in (UDP, TCP) and packet.ports[1] == DOMAIN and packet.to in NAME_SERVERS:
             is_asked = packet.protocol == TCP or any(name in packet.body for name in ASKED)
             return is_asked and self.looking_up.include(seen.at)
