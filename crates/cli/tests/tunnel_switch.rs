@@ -266,6 +266,21 @@ fn passes(hosts: &Hosts, from: &str, to: &str) -> bool {
     (0..3).any(|_| hosts.answers(from, to))
 }
 
+/// Another program flushes the packet filter of a host while its tunnel cannot react. Nothing may pass meanwhile. Linux
+/// before 6.9 has no tables that other programs cannot remove.
+fn holds_without_reaction(hosts: &Hosts, [of, from]: [&str; 2], tunnel: &Tunnel, to: &str) {
+    let rules = || shown(hosts, of, &["nft", "list", "ruleset"]);
+    if !rules().contains("persist") {
+        println!("skipped a flushed packet filter: this kernel has no owners of tables");
+        return;
+    }
+    tunnel.signal(Signal::SIGSTOP);
+    shown(hosts, of, &["nft", "flush", "ruleset"]);
+    let passed = passes(hosts, from, to);
+    tunnel.signal(Signal::SIGCONT);
+    assert!(!passed, "the packet filter was flushed: {}", rules());
+}
+
 #[test]
 fn a_hub_forwards_for_its_clients_and_between_no_other_networks() {
     let Some(hosts) = Hosts::new() else { return };
@@ -278,6 +293,7 @@ fn a_hub_forwards_for_its_clients_and_between_no_other_networks() {
     hosts.ip("i", &["route", "add", "10.88.0.0/16", "via", "192.0.2.1"]);
     echo(&hosts, "c");
     assert!(!passes(&hosts, "i", "10.88.0.2"), "unsolicited");
+    holds_without_reaction(&hosts, ["h", "d"], &serve, HOST);
     let ends = |tunnel: Tunnel| tunnel.end(Signal::SIGKILL);
     ends(serve);
     assert!(!passes(&hosts, "d", HOST), "after a kill");
@@ -296,6 +312,7 @@ fn a_client_that_shares_its_tunnel_forwards_nothing_else() {
     let (serve, up) = hosts.bring_up(&["--share"]);
     hosts.wait_for_answer_to("d", HOST, &[&serve, &up]);
     assert!(!passes(&hosts, "h", "172.30.0.2"), "from a link into the home network");
+    holds_without_reaction(&hosts, ["c", "d"], &up, HUB[0]);
     let rules = shown(&hosts, "c", &["nft", "list", "ruleset"]);
     let value = |link: &str| {
         let file = format!("/proc/sys/net/ipv4/conf/{link}/forwarding");

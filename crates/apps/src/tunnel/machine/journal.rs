@@ -17,6 +17,7 @@ mod replace;
 mod tests;
 mod values;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
@@ -152,8 +153,8 @@ pub struct Journal {
     changes: Vec<Change>,
     /// Whether changes that close the machine stay when the journal is dropped.
     stays_closed: bool,
-    /// Keeps other programs from changing the table that closes the machine.
-    owner: Option<firewall::Owner>,
+    /// Keep other programs from changing tables of the packet filter, by their names.
+    owners: BTreeMap<String, firewall::Owner>,
 }
 
 impl Journal {
@@ -206,7 +207,15 @@ impl Journal {
         // The following changes belong to this boot and namespace. On a full disk the old journal stays, and
         // nothing is undone.
         let file = write_anew(&path, &here, &changes).map_err(failed)?;
-        Ok((Self { path, file, origin: here, changes, stays_closed: false, owner: None }, left))
+        let journal = Self {
+            path,
+            file,
+            origin: here,
+            changes,
+            stays_closed: false,
+            owners: BTreeMap::new(),
+        };
+        Ok((journal, left))
     }
 
     /// Adds a route, even if it was added before and the system has removed it. Does nothing if it exists.
@@ -249,16 +258,25 @@ impl Journal {
         })
     }
 
-    /// Installs a table of the packet filter.
+    /// Installs a table of the packet filter. One of the same name is replaced in the same transaction.
     ///
     /// # Errors
     /// The error of the system.
     pub fn install(&mut self, table: &firewall::Table) -> Result<(), JournalError> {
-        let change = Change::Firewall { table: table.name.clone() };
+        self.install_by(Change::Firewall { table: table.name.clone() }, table)
+    }
+
+    fn install_by(&mut self, change: Change, table: &firewall::Table) -> Result<(), JournalError> {
         if !self.changes.contains(&change) {
             self.write(&change)?;
         }
-        firewall::install(table).map_err(|error| JournalError::Change(Box::new(change), error))
+        let installed = match self.owners.get_mut(&table.name) {
+            Some(owner) => owner.install(table),
+            None => firewall::Owner::new().and_then(|owner| {
+                self.owners.entry(table.name.clone()).or_insert(owner).install(table)
+            }),
+        };
+        installed.map_err(|error| JournalError::Change(Box::new(change), error))
     }
 
     /// Replaces a file whose previous content was `before`.
@@ -325,8 +343,8 @@ impl Journal {
     }
 
     fn undo_locked(&mut self, stays_closed: bool) {
-        // Its table stays, and can be removed.
-        self.owner = None;
+        // Their tables stay, and can be removed.
+        self.owners.clear();
         let running = self.others().filter(|(is_running, _)| *is_running);
         let needed: Vec<Change> = running.flat_map(|(_, all)| all).collect();
         let mut kept = Vec::new();

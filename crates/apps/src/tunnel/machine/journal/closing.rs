@@ -43,15 +43,7 @@ impl Journal {
     /// # Errors
     /// The error of the system.
     pub fn close_filter(&mut self, table: &firewall::Table) -> Result<(), JournalError> {
-        let change = Change::Closed { table: table.name.clone() };
-        self.record(&change)?;
-        let installed = match &mut self.owner {
-            Some(owner) => owner.install(table),
-            None => {
-                firewall::Owner::new().and_then(|owner| self.owner.insert(owner).install(table))
-            }
-        };
-        installed.map_err(|error| JournalError::Change(Box::new(change), error))
+        self.install_by(Change::Closed { table: table.name.clone() }, table)
     }
 
     /// Replaces the rules of policy routing by these. Destinations without a route in [`CLOSED_TABLE`] are
