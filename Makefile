@@ -92,6 +92,13 @@ conformance: ## packetdrill's SCTP scripts over the preload library (root; PACKE
 	$(CARGO) build -p ropewalk-sockets
 	$(PYTHON) tests/conformance/run.py --packetdrill $(PACKETDRILL) --suite $(SUITE) --library $(TARGET)/debug/libropewalk.so
 
+LKSCTP ?=
+
+func-tests: ## functional tests of lksctp-tools over the preload library (root; LKSCTP=directory; 2 min)
+	@test -n "$(LKSCTP)" || { $(PYTHON) tests/conformance/func_tests.py --help; exit 2; }
+	$(CARGO) build -p ropewalk-sockets
+	$(PYTHON) tests/conformance/func_tests.py --source $(LKSCTP) --library $(TARGET)/debug/libropewalk.so
+
 tournament: $(VENV)/.ready ## runs the tournament of all schedulers and updates docs/concepts/tournament.md
 	$(CARGO) build --release -p ropewalk-cli
 	$(PY) docs/images/make_tournament.py --binary $(TARGET)/release/ropewalk

@@ -9,6 +9,7 @@ mod emulated_links;
 mod interfaces;
 mod loopback;
 mod nonblocking;
+mod own_ports;
 #[cfg(target_os = "linux")]
 mod refusals;
 mod shards;

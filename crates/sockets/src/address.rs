@@ -23,11 +23,11 @@ const fn length_of(family: u16) -> Option<usize> {
 /// Parses the address at the beginning of `bytes`. Returns it and its length in bytes.
 ///
 /// # Errors
-/// `EINVAL` if it is too short, `EAFNOSUPPORT` if it is neither IPv4 nor IPv6.
+/// `EINVAL` if it is too short, or neither IPv4 nor IPv6, as in Linux (`sctp_connect`, `sctp_sockaddr_af`).
 pub fn parse(bytes: &[u8]) -> Result<(SocketAddr, usize)> {
     let family = bytes.first_chunk().map(|family| u16::from_ne_bytes(*family));
     let family = family.ok_or(Errno(libc::EINVAL))?;
-    let length = length_of(family).ok_or(Errno(libc::EAFNOSUPPORT))?;
+    let length = length_of(family).ok_or(Errno(libc::EINVAL))?;
     let bytes = bytes.get(..length).ok_or(Errno(libc::EINVAL))?;
     let port = u16::from_be_bytes([bytes[2], bytes[3]]);
     let address = if length == V4_LEN {

@@ -18,6 +18,8 @@ use std::ptr::null_mut;
 
 use libc::{c_int, sigset_t};
 
+use crate::errno::Errno;
+
 /// `PTHREAD_CANCEL_DISABLE` of the GNU C library and of musl.
 const CANCEL_DISABLE: c_int = 1;
 
@@ -34,11 +36,13 @@ unsafe extern "C-unwind" {
 pub struct Section {
     mask: sigset_t,
     cancellation: c_int,
+    errno: Errno,
 }
 
 impl Section {
     /// Blocks all signals of this thread, and disables its cancellation.
     pub fn enter() -> Self {
+        let errno = Errno::last();
         let (mut all, mut mask) = (MaybeUninit::uninit(), MaybeUninit::uninit());
         // SAFETY: both sets are valid for writing. `sigfillset` initialises the first one, and `pthread_sigmask` the
         // second one; neither fails with these arguments.
@@ -47,12 +51,13 @@ impl Section {
             pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), mask.as_mut_ptr());
             mask.assume_init()
         };
-        Self { mask, cancellation: set_cancellation(CANCEL_DISABLE) }
+        Self { mask, cancellation: set_cancellation(CANCEL_DISABLE), errno }
     }
 
-    /// Ends the section. Pending signals are handled now, and the thread ends here if it was cancelled asynchronously. The
+    /// Ends the section. errno is as before, because calls that succeed do not change it. Pending signals are handled now, and the thread ends here if it was cancelled asynchronously. The
     /// caller must not own anything.
     pub fn leave(self) {
+        self.errno.set();
         // SAFETY: the mask is initialised, and the old one is not asked for.
         unsafe { pthread_sigmask(libc::SIG_SETMASK, &raw const self.mask, null_mut()) };
         set_cancellation(self.cancellation);

@@ -64,6 +64,11 @@ fn each_call_in_each_state_of_a_one_to_many_socket_returns_what_linux_returns() 
 }
 
 #[test]
+fn listening_sockets_of_one_program_reach_each_other() {
+    assert_eq!(check("listeners"), "");
+}
+
+#[test]
 fn sockets_share_a_port_as_the_kernels_do() {
     assert_eq!(check("sharing"), "");
 }

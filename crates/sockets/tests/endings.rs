@@ -1,6 +1,7 @@
 //! Ends of associations over a network that loses packets.
 
 use std::net::{SocketAddr, UdpSocket};
+use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
@@ -136,4 +137,52 @@ fn programs_end_when_a_fifth_of_all_packets_is_lost() {
     for transfer in transfers {
         delay_s(&transfer.join().expect("both programs end"));
     }
+}
+
+/// Reads the end of stream from a peer that never confirms the SHUTDOWN ACK, then waits for the error of the socket.
+const SILENCED_SERVER: &str = "
+import socket, struct, time
+s = socket.socket(socket.AF_INET, socket.SOCK_STREAM, 132)
+s.bind(('127.0.0.1', 5000))
+s.listen()
+peer, _ = s.accept()
+SCTP_RTOINFO, SCTP_ASSOCINFO = 0, 1
+peer.setsockopt(132, SCTP_RTOINFO, struct.pack('=iIII', 0, 100, 100, 100))
+peer.setsockopt(132, SCTP_ASSOCINFO, struct.pack('=iHHIII', 0, 2, 0, 0, 0, 0))
+while peer.recv(65536):
+    pass
+error = lambda: peer.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+ends = [len(peer.recv(100)), error()]
+begun = time.monotonic()
+while not (first := error()) and time.monotonic() < begun + 30:
+    # The error stays until it is asked for.
+    ends.append(len(peer.recv(100)))
+    time.sleep(0.01)
+print(set(ends), first, error(), len(peer.recv(100)))
+";
+
+/// Shuts down, and stays until the server has ended.
+const SHUTTING_CLIENT: &str = "
+import socket, sys
+s = socket.socket(socket.AF_INET, socket.SOCK_STREAM, 132)
+s.connect(('127.0.0.1', 5000))
+s.sendall(bytes(10000))
+s.shutdown(socket.SHUT_WR)
+sys.stdin.read()
+";
+
+#[test]
+fn silence_after_the_peers_shutdown_is_an_end_of_stream_and_an_error_of_the_socket() {
+    or_skip!(installed("python3", "python3"));
+    let [port, _] = free_udp_ports();
+    let relay = Relay::new(port, [|chunk| chunk == SHUTDOWN_COMPLETE; 2]);
+    let server = Running::start(preloaded("python3", port, port).args(["-c", SILENCED_SERVER]));
+    await_udp_port(port);
+    let mut client = preloaded("python3", port, relay.port);
+    let client = client.args(["-c", SHUTTING_CLIENT]).stdin(Stdio::piped());
+    let mut client = Running::start(client);
+    let ended = server.end();
+    drop(client.child().stdin.take());
+    let expected = format!("{{0}} {} 0 0\n", libc::ETIMEDOUT);
+    assert_eq!(ended.good(), expected);
 }

@@ -15,5 +15,6 @@ mod header;
 mod iperf3;
 mod peers;
 mod routes;
+mod signalling;
 mod support;
 mod tools;

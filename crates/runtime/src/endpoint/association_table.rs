@@ -5,7 +5,7 @@
 //! change them (RFC 6951, 5.4).
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use ropewalk_engine::sctp::association::CloseReason;
 use ropewalk_engine::sctp::wire::Ports;
@@ -134,6 +134,13 @@ impl AssociationTable {
         addresses.find_map(|ip| self.by_address.get(&(ports, ip.to_canonical())).copied())
     }
 
+    /// The addresses of all peers of associations with those ports.
+    pub fn addresses(&self, ports: PortPair) -> impl Iterator<Item = IpAddr> {
+        let from = (ports, IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+        let all = self.by_address.range(from..).map(|(known, _)| *known);
+        all.take_while(move |(known, _)| *known == ports).map(|(_, ip)| ip)
+    }
+
     /// Whether the peer of that association has the address.
     pub fn has(&self, key: AssociationKey, address: IpAddr) -> bool {
         let address = address.to_canonical();
@@ -180,6 +187,10 @@ mod tests {
         assert_eq!(table.by_tag(11, ports(9899, 5003)), None);
         assert_eq!(table.by_address(ports(9899, 5001), [&ip("::1"), &other]), Some(key(1)));
         assert!(table.has(key(1), other) && !table.has(key(2), other));
+        let addresses = |pair| table.addresses(pair).collect::<Vec<_>>();
+        assert_eq!(addresses(ports(9899, 5001)), [one, other]);
+        assert_eq!(addresses(ports(9899, 5002)), [one]);
+        assert!(addresses(ports(5001, 9899)).is_empty() && addresses(ports(9899, 5000)).is_empty());
     }
 
     #[test]

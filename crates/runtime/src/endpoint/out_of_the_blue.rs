@@ -62,8 +62,8 @@ impl EndpointState {
         packet: &mut Packet,
     ) {
         self.counters.unknown += 1;
-        // RFC 9260, 8.4 (1): a packet from a non-unicast address is discarded. So is a packet from this socket
-        // itself.
+        // RFC 9260, 8.4 (1): a packet from a non-unicast address is discarded. So is a packet that seems to come from
+        // this socket, unless one of its associations sends such packets.
         let ip = route.remote.ip();
         if ip.is_multicast() || ip.is_unspecified() || self.is_own(now, route, ports) {
             return;
@@ -94,17 +94,22 @@ impl EndpointState {
         }
     }
 
-    /// Whether a packet from this route comes from the same socket. Over IP alone, the SCTP port
-    /// identifies the endpoint.
+    /// Whether a packet claims to come from the same socket, although no association of this endpoint sends such
+    /// packets. A reply to it could be answered by another reply, without an end. Two ports of one endpoint may be
+    /// associated with each other. Over IP alone, the SCTP port identifies the endpoint.
     fn is_own(&mut self, now: Time, route: Route, ports: Ports) -> bool {
         let (local, remote) = (self.sockets[route.socket].local(), route.remote);
-        let here = local.ip() == remote.ip()
-            || local.ip().is_unspecified() && self.own_addresses.has(now, remote.ip());
+        let own = &mut self.own_addresses;
+        let mut is_here = |ip: IpAddr| {
+            local.ip().to_canonical() == ip.to_canonical()
+                || local.ip().is_unspecified() && own.has(now, ip)
+        };
         let same = match &self.owned_ports {
             Some(owned) => owned.has(ports.source),
             None => local.port() == remote.port(),
         };
-        here && same
+        let mut peers = self.associations.addresses(PortPair::of_departure(ports));
+        same && is_here(remote.ip()) && !peers.any(is_here)
     }
 
     fn accept(

@@ -91,6 +91,8 @@ impl SendInfo {
 pub struct Controls {
     /// How to send the message. `None` selects the defaults of the socket.
     pub info: Option<SendInfo>,
+    /// Number of the shared key that authenticates the message (SCTP_AUTHINFO).
+    pub key: Option<u16>,
     /// Policy and value of partial reliability.
     pub reliability: Option<(u16, u32)>,
     /// Number of outbound streams to request if the message opens an association.
@@ -103,14 +105,20 @@ impl Controls {
     /// Parses one control message of [`super::number::SCTP`].
     ///
     /// # Errors
-    /// `EINVAL` if it is too short, has a policy of partial reliability unknown to RFC 7496, or has an unsupported
-    /// type. SCTP_AUTHINFO is unsupported because the active key authenticates all messages of an association.
-    /// Unknown types are refused as in the kernel.
+    /// `EINVAL` if it is too short, or has unknown flags, a policy of partial reliability unknown to RFC 7496, or an
+    /// unknown type, as in the kernel (`sctp_msghdr_parse`).
     pub fn take(&mut self, kind: i32, data: &[u8]) -> Result<()> {
         let fields = Fields(data);
         match kind {
-            control::SNDRCV => self.info = Some(SendInfo::from_sndrcv(fields)?),
-            control::SNDINFO => self.info = Some(SendInfo::from_sndinfo(fields)?),
+            control::SNDRCV => {
+                known_flags(fields.u16(4)?)?;
+                self.info = Some(SendInfo::from_sndrcv(fields)?);
+            }
+            control::SNDINFO => {
+                known_flags(fields.u16(2)?)?;
+                self.info = Some(SendInfo::from_sndinfo(fields)?);
+            }
+            control::AUTHINFO => self.key = Some(fields.u16(0)?),
             control::PRINFO => {
                 self.reliability = Some((known_policy(fields.u16(0)?)?, fields.u32(4)?));
             }
@@ -208,6 +216,14 @@ impl ReceiveInfo {
 /// `EINVAL` if RFC 7496 does not define it.
 pub const fn known_policy(number: u16) -> Result<u16> {
     if number & !message::PR_MASK == 0 { Ok(number) } else { Err(Errno(libc::EINVAL)) }
+}
+
+/// Checks the flags of a message in `struct sctp_sndrcvinfo` or `struct sctp_sndinfo`.
+///
+/// # Errors
+/// `EINVAL` if one of them is unknown.
+const fn known_flags(flags: u16) -> Result<()> {
+    if flags & !message::ALL == 0 { Ok(()) } else { Err(Errno(libc::EINVAL)) }
 }
 
 /// Whether an identifier names a single association.

@@ -15,6 +15,11 @@ pub mod message {
     pub const ABORT: u16 = 4;
     /// The message goes to all associations of the socket.
     pub const SENDALL: u16 = 0x40;
+    /// The message goes to the address that is given with it (`SCTP_ADDR_OVER`), which has no effect here.
+    pub const ADDRESS_OVER: u16 = 2;
+    /// All flags that a program may set.
+    pub const ALL: u16 =
+        EOF | UNORDERED | SACK_IMMEDIATELY | ABORT | SENDALL | ADDRESS_OVER | PR_MASK;
     /// Bits of the policy of partial reliability.
     pub const PR_MASK: u16 = 0x30;
     /// Partial reliability by time to live, ms (RFC 7496).

@@ -49,6 +49,7 @@ where
     E: Into<Stop>,
 {
     note_use();
+    let before = Errno::last();
     let section = Section::enter();
     let mut step = first_step(fd, attempt);
     section.leave();
@@ -58,6 +59,7 @@ where
             Step::Done(result) => return Some(super::returned(result)),
             Step::Wait(ticket) => {
                 let waited = ticket.event.wait();
+                before.set();
                 let section = Section::enter();
                 step = next_step(ticket, waited, attempt);
                 section.leave();

@@ -513,24 +513,28 @@ pub unsafe extern "C-unwind" fn sctp_recvv(
     if got.length < 0 {
         return -1;
     }
+    // SAFETY: as the caller promises.
+    let room = unsafe { info_length.as_ref() }.filter(|_| !info.is_null());
+    let room = room.copied().unwrap_or(0) as usize;
     let known = (got.controls.find(control::RCVINFO), got.controls.find(control::NXTINFO));
+    // As in lksctp-tools, information without room is left out, that about this message first.
     let (this, next, kind) = match known {
-        (Some(this), Some(next)) => (this, next, information::RECEIVE_AND_NEXT),
-        (Some(this), None) => (this, &[][..], information::RECEIVE),
-        (None, Some(next)) => (next, &[][..], information::NEXT),
-        (None, None) => (&[][..], &[][..], information::NONE),
+        (Some(this), Some(next)) if room >= this.len() + next.len() => {
+            (this, next, information::RECEIVE_AND_NEXT)
+        }
+        (_, Some(next)) if room >= next.len() => (next, &[][..], information::NEXT),
+        (Some(this), None) if room >= this.len() => (this, &[][..], information::RECEIVE),
+        _ => (&[][..], &[][..], information::NONE),
     };
-    let length = this.len() + next.len();
     // SAFETY: as the caller promises.
     unsafe {
-        let has_room = !info.is_null() && !info_length.is_null() && *info_length as usize >= length;
-        if has_room {
+        if kind != information::NONE {
             raw::Buffers::one(info, this.len()).fill(this);
             raw::Buffers::one(info.byte_add(this.len()), next.len()).fill(next);
-            *info_length = length as socklen_t;
+            *info_length = (this.len() + next.len()) as socklen_t;
         }
         if !info_type.is_null() {
-            info_type.write(if has_room { kind } else { information::NONE });
+            info_type.write(kind);
         }
         if !flags.is_null() {
             flags.write(got.flags);

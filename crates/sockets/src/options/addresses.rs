@@ -6,6 +6,7 @@ use std::sync::Arc;
 use libc::c_int;
 
 use super::Answer;
+use super::paths::path_to;
 use crate::abi::number::option;
 use crate::abi::{Fields, Image};
 use crate::address::{self, STORAGE_LEN, shown};
@@ -80,8 +81,7 @@ pub fn address_at(value: Fields<'_>, offset: usize) -> Result<Option<SocketAddr>
 pub fn set_primary(socket: &Socket, value: Fields<'_>) -> Result<()> {
     let address = address_at(value, 4)?.ok_or(Errno(libc::EINVAL))?;
     let state = &*socket.lock();
-    let (_, link) = state.link(socket.style, value.i32(0)?)?;
-    let path = link.path_to(address.ip()).ok_or(Errno(libc::EINVAL))?;
+    let (_, link, path) = path_to(socket, state, value.i32(0)?, address)?;
     link.association.set_primary(path);
     Ok(())
 }

@@ -12,15 +12,16 @@ use crate::socket::{Socket, Style};
 /// Defined in `asm-generic/socket.h` since Linux 5.0.
 const SO_BINDTOIFINDEX: c_int = 62;
 
-/// Minimum buffer that a program can set, bytes: one message of 64 kB.
-const LEAST_BUFFER: u64 = 1 << 16;
+/// Minimum sizes of buffers that a program sees, bytes (Linux on 64 bits: `SOCK_MIN_RCVBUF`, `SOCK_MIN_SNDBUF`).
+const LEAST_RECEIVE_BUFFER: u64 = 2304;
+const LEAST_SEND_BUFFER: u64 = 4608;
 /// Maximum buffer that a program can set, bytes.
 const LARGEST_BUFFER: u64 = 256 << 20;
 
-fn buffer(value: Fields<'_>) -> Result<Option<u64>> {
+fn buffer(value: Fields<'_>, least: u64) -> Result<Option<u64>> {
     let bytes = u64::from(value.u32(0)?);
     // As in the kernel, half of the buffer is for overhead.
-    Ok(Some(bytes.saturating_mul(2).clamp(LEAST_BUFFER, LARGEST_BUFFER)))
+    Ok(Some(bytes.saturating_mul(2).clamp(least, LARGEST_BUFFER)))
 }
 
 /// Sets an option of SOL_SOCKET.
@@ -34,8 +35,12 @@ pub fn set(socket: &Socket, name: c_int, value: Fields<'_>) -> Result<()> {
     let state = &mut *socket.lock();
     let settings = &mut state.settings;
     match name {
-        libc::SO_SNDBUF | libc::SO_SNDBUFFORCE => settings.send_buffer = buffer(value)?,
-        libc::SO_RCVBUF | libc::SO_RCVBUFFORCE => settings.receive_buffer = buffer(value)?,
+        libc::SO_SNDBUF | libc::SO_SNDBUFFORCE => {
+            settings.send_buffer = buffer(value, LEAST_SEND_BUFFER)?;
+        }
+        libc::SO_RCVBUF | libc::SO_RCVBUFFORCE => {
+            settings.receive_buffer = buffer(value, LEAST_RECEIVE_BUFFER)?;
+        }
         libc::SO_LINGER => {
             let seconds = u64::try_from(value.i32(4)?).unwrap_or(0);
             settings.linger = (value.i32(0)? != 0).then_some(seconds);
@@ -101,10 +106,16 @@ pub fn get(socket: &Socket, name: c_int, input: Fields<'_>) -> Result<Vec<u8>> {
         libc::SO_DOMAIN => libc::AF_INET,
         libc::SO_ACCEPTCONN => i32::from(state.listening.is_some()),
         libc::SO_SNDBUF => {
-            let transport = settings.transport();
-            size(transport.send_buffer.unwrap_or(transport.receive_buffer * 4))
+            let default = || {
+                let transport = settings.transport();
+                transport.send_buffer.unwrap_or(transport.receive_buffer * 4)
+            };
+            size(settings.send_buffer.unwrap_or_else(default))
         }
-        libc::SO_RCVBUF => size(settings.transport().receive_buffer),
+        libc::SO_RCVBUF => {
+            let default = || settings.transport().receive_buffer;
+            size(settings.receive_buffer.unwrap_or_else(default))
+        }
         libc::SO_REUSEADDR => settings.reuse[0],
         libc::SO_REUSEPORT => settings.reuse[1],
         libc::SO_KEEPALIVE => settings.keepalive,

@@ -9,6 +9,7 @@ use ropewalk_runtime::endpoint::{Dscp, Parameters};
 use super::addresses::address_at;
 use super::parameters::{as_ms, change, delays_sacks, enabling, ms, of, positive};
 use super::scope;
+use crate::abi::number::association;
 use crate::abi::{Fields, Image};
 use crate::address::STORAGE_LEN;
 use crate::errno::{Errno, Result};
@@ -142,7 +143,7 @@ impl PathParameters {
 /// selects the association.
 ///
 /// # Errors
-/// `EINVAL` if the association has no such address.
+/// `EINVAL` if the association has no such address with the peer's port.
 pub(super) fn path_to<'a>(
     socket: &Socket,
     state: &'a State,
@@ -152,8 +153,22 @@ pub(super) fn path_to<'a>(
     let by_address = || state.links.iter().find(|(_, link)| link.has_peer(&address));
     let by_address = || by_address().map(|(id, link)| (*id, link)).ok_or(Errno(libc::EINVAL));
     let (id, link) = state.link(socket.style, id).or_else(|_| by_address())?;
-    let path = link.path_to(address.ip()).ok_or(Errno(libc::EINVAL))?;
-    Ok((id, link, path))
+    let path = link.path_to(address.ip()).filter(|_| address.port() == link.peer.port());
+    Ok((id, link, path.ok_or(Errno(libc::EINVAL))?))
+}
+
+/// [`path_to`] for SCTP_PEER_ADDR_PARAMS. As in the kernel, the identifier of a one-to-many socket's association must
+/// exist even if the address selects one.
+fn path_with_parameters<'a>(
+    socket: &Socket,
+    state: &'a State,
+    id: i32,
+    address: SocketAddr,
+) -> Result<(i32, &'a Link, usize)> {
+    if id != association::FUTURE {
+        state.link(socket.style, id)?;
+    }
+    path_to(socket, state, id, address)
 }
 
 /// Sets the parameters of one path, of all paths of an association, or of later associations of the
@@ -162,11 +177,14 @@ pub fn set(socket: &Socket, value: Fields<'_>) -> Result<()> {
     let state = &mut *socket.lock();
     let wanted = PathParameters::read(value)?;
     if let Some(address) = wanted.address {
-        let (_, link, path) = path_to(socket, state, wanted.id, address)?;
+        let (_, link, path) = path_with_parameters(socket, state, wanted.id, address)?;
         wanted.apply_to(link, path..path + 1);
         return Ok(());
     }
     let scope = scope(socket, state, wanted.id)?;
+    if wanted.has(flag::HB_DEMAND) && scope.links.is_empty() {
+        return Err(Errno(libc::EINVAL));
+    }
     for link in scope.links.iter().filter_map(|id| state.links.get(id)) {
         wanted.apply_to(link, 0..link.association.paths().len());
     }
@@ -183,7 +201,7 @@ pub fn get(socket: &Socket, input: Fields<'_>) -> Result<Vec<u8>> {
     let (given, address) = (input.i32(0)?, address_at(input, 4)?);
     let storage = input.rest(4)?.get(..STORAGE_LEN).ok_or(Errno(libc::EINVAL))?;
     let named = match address {
-        Some(address) => Some(path_to(socket, state, given, address)?),
+        Some(address) => Some(path_with_parameters(socket, state, given, address)?),
         None => None,
     };
     let id = named.map_or(given, |(id, ..)| id);

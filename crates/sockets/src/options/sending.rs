@@ -80,7 +80,6 @@ fn set_init(settings: &mut SocketSettings, value: Fields<'_>) -> Result<()> {
             *kept = number;
         }
     }
-    settings.init[0] = settings.init[0].min(crate::socket::STREAMS_LIMIT);
     Ok(())
 }
 

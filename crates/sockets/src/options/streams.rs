@@ -64,7 +64,7 @@ fn set_scheduler(socket: &Socket, state: &mut State, value: Fields<'_>) -> Resul
 /// `struct sctp_stream_value`: an association, a stream, and its priority or weight.
 fn set_value(socket: &Socket, state: &mut State, value: Fields<'_>) -> Result<()> {
     let (id, stream, number) = (value.i32(0)?, value.u16(4)?, value.u16(6)?);
-    if stream >= STREAMS_LIMIT {
+    if stream == STREAMS_LIMIT {
         return Err(Errno(libc::EINVAL));
     }
     let concerned = scope(socket, state, id)?;

@@ -245,6 +245,19 @@ pub struct Services {
 }
 
 impl Services {
+    /// Whether packets to this address are loopback packets that reach one of the endpoints.
+    pub fn have(&self, address: &SocketAddr) -> bool {
+        if !address.ip().to_canonical().is_loopback() {
+            return false;
+        }
+        let reaches = |local: &SocketAddr| {
+            local.port() == address.port()
+                && (local.ip().is_unspecified() || local.ip() == address.ip())
+        };
+        let all: Vec<_> = lock(&self.all).iter().filter_map(Weak::upgrade).collect();
+        all.iter().any(|service| service.endpoint.locals().iter().any(reaches))
+    }
+
     /// The open descriptors of all endpoints.
     pub fn descriptors(&self) -> Vec<RawFd> {
         let all: Vec<_> = lock(&self.all).iter().filter_map(Weak::upgrade).collect();

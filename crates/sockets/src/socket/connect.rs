@@ -15,8 +15,9 @@ use crate::process::{Service, current, routes};
 fn errno_of(error: &ConnectError) -> Errno {
     Errno(match error {
         ConnectError::NoPath => libc::ENETUNREACH,
-        ConnectError::Exists(..) | ConnectError::PortTaken(_) => libc::EADDRINUSE,
-        ConnectError::NoFreePort => libc::EADDRNOTAVAIL,
+        ConnectError::PortTaken(_) => libc::EADDRINUSE,
+        // As in Linux (`sctp_endpoint_is_peeled_off`), the association may belong to another socket.
+        ConnectError::Exists(..) | ConnectError::NoFreePort => libc::EADDRNOTAVAIL,
         ConnectError::SctpPort => libc::EINVAL,
         _ => libc::EIO,
     })
@@ -54,6 +55,7 @@ impl Socket {
             id
         };
         if !blocking {
+            self.await_own_peer(id, |link| link.up);
             return Ok((id, Stop::Error(Errno(libc::EINPROGRESS))));
         }
         let until = waiter.map_or(Until::Connected(id), Until::Outcome);

@@ -92,7 +92,8 @@ impl State {
         if let Some(layer) = link.association.peer_adaptation() {
             self.notify(id, &Notification::Adaptation { layer });
         }
-        if self.settings.authentication && !authenticates {
+        // As in Linux (`sctp_sf_do_5_1D_ce`), whether or not this end authenticates chunks.
+        if !authenticates {
             self.notify_key(id, KeyState::NoAuthentication, 0);
         }
     }
@@ -300,6 +301,7 @@ impl Socket {
         let state = &mut *self.lock();
         let Some(link) = state.links.get_mut(&id) else { return };
         (link.ended, link.full) = (true, false);
+        let raw = link.association.close_reason();
         let reason = link.close_reason().unwrap_or(CloseReason::Shutdown);
         state.take_all(id);
         state.cut_all_short(id);
@@ -311,7 +313,8 @@ impl Socket {
             state.notify_failure(id, AssociationState::CommLost, reason);
         }
         match self.style {
-            Style::OneToOne => state.error = of_close(reason, true),
+            // As in Linux (`sctp_sf_t2_timer_expire`), SO_ERROR tells that the SHUTDOWN ACK was not answered.
+            Style::OneToOne => state.error = raw.and_then(|reason| of_close(reason, true)),
             Style::OneToMany => {
                 state.links.remove(&id);
                 state.ready.retain(|other| *other != id);

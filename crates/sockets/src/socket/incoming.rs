@@ -117,6 +117,7 @@ impl Socket {
                 history: History::default(),
             };
             if let Ok(id) = self.add_link(state, new) {
+                state.pull_before_notification();
                 self.announce(state, id);
             }
             return;
@@ -193,10 +194,10 @@ impl Socket {
     /// Makes an association of a one-to-many socket a separate socket (`sctp_peeloff`).
     ///
     /// # Errors
-    /// `EOPNOTSUPP` on a one-to-one socket, `EINVAL` if there is no such association.
+    /// `EINVAL` on a one-to-one socket, and if there is no such association.
     pub fn peel_off(&self, id: i32, flags: c_int) -> Result<Accepted> {
         if self.style == Style::OneToOne {
-            return Err(Errno(libc::EOPNOTSUPP));
+            return Err(Errno(libc::EINVAL));
         }
         let state = &mut *self.lock();
         let Some(mut link) = state.links.remove(&id) else { return Err(Errno(libc::EINVAL)) };
@@ -209,7 +210,7 @@ impl Socket {
         {
             let fresh = &mut *socket.lock();
             (fresh.place, fresh.claim) = (state.place.clone(), state.inherited_claim());
-            fresh.phase = Phase::Connected;
+            (fresh.phase, fresh.is_peeled_off) = (Phase::Connected, true);
             let (moved, kept) = state.inbox.drain(..).partition(|item| item.id() == id);
             (fresh.inbox, state.inbox) = (moved, kept);
             if state.in_part.is_some_and(|message| message.id == id) {

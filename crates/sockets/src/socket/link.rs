@@ -51,6 +51,8 @@ pub struct Link {
     pub inbound_streams: u16,
     /// Options about its messages.
     pub messages: MessageSettings,
+    /// Whether the peer is a socket of this process.
+    pub has_own_peer: bool,
     /// Whether it was established.
     pub up: bool,
     /// Whether the peer's SHUTDOWN has arrived.
@@ -179,6 +181,12 @@ async fn discard(association: &Association) -> Infallible {
     pending().await
 }
 
+/// Whether the peer of an association is a socket of this process.
+fn is_own_peer(association: &Association) -> bool {
+    let remote = association.stats().and_then(|stats| stats.paths.first()?.remote);
+    remote.is_some_and(|remote| current().services().have(&remote))
+}
+
 /// Initial state of a new association of a socket.
 pub struct NewLink {
     /// The association.
@@ -226,6 +234,7 @@ impl Socket {
             tasks.push(handle.spawn(watching).abort_handle());
         }
         let link = Link {
+            has_own_peer: is_own_peer(&association),
             association,
             service,
             peer,

@@ -94,6 +94,8 @@ pub struct State {
     pub phase: Phase,
     /// Whether a call waits for the outcome of the handshake of a one-to-one socket, and returns its error.
     awaits_outcome: bool,
+    /// Whether the socket was a one-to-many socket's association (`sctp_peeloff`).
+    is_peeled_off: bool,
     /// The pending error of SO_ERROR.
     pub error: Option<Errno>,
     read_shut: bool,
@@ -150,6 +152,7 @@ impl Socket {
             settings,
             phase: Phase::Idle,
             awaits_outcome: false,
+            is_peeled_off: false,
             error: None,
             read_shut: false,
             write_shut: false,
@@ -373,9 +376,15 @@ impl Socket {
         let waiter = linger.and_then(|seconds| Waiter::at_most(Duration::from_secs(seconds)).ok());
         let waiter = waiter.map(Arc::new);
         let lingering = waiter.as_ref().map(Waiter::until_dropped);
+        let has_own_peer = links.values().any(|link| !link.ended && link.has_own_peer);
         for link in links.into_values() {
             let abort = abort || unread && self.style == Style::OneToOne;
             link.close(abort, (claim.clone(), lingering.clone()));
+        }
+        let bound = claim.as_ref().map(Arc::downgrade);
+        drop(claim);
+        if let Some(bound) = bound.filter(|_| has_own_peer) {
+            wait::await_own_peer(|| bound.strong_count() == 0);
         }
         Some(Wait::new(self, Until::Outcome(waiter?)))
     }

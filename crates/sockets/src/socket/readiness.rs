@@ -1,5 +1,7 @@
 //! What the descriptor shows: whether the socket is readable and writable, and whether its association was lost.
 
+use ropewalk_runtime::endpoint::CloseReason;
+
 use super::{Link, Phase, Socket, State, Style};
 use crate::errno::{Result, of_close};
 use crate::process::current;
@@ -112,6 +114,19 @@ impl State {
         self.is_shut_for_reading(style)
             && self.inbox.is_empty()
             && (self.read_shut || !self.links.values().any(has_more))
+    }
+
+    /// Whether the association of a one-to-one socket has ended after a SHUTDOWN of this end alone. As in Linux
+    /// (`sctp_wait_for_packet`), a call that would wait then fails, because the end of stream is the peer's SHUTDOWN.
+    pub(super) fn has_shut_down_alone(&self) -> bool {
+        let is_alone = |link: &Link| link.ended && !link.peer_shut;
+        self.write_shut && !self.read_shut && self.links.values().all(is_alone)
+    }
+
+    /// Whether everything from the peer has arrived, and everything for it, when the association ended.
+    pub(super) fn has_clean_end(&self) -> bool {
+        let is_clean = |link: &Link| link.close_reason() == Some(CloseReason::Shutdown);
+        self.links.values().any(|link| link.ended && is_clean(link))
     }
 
     /// Whether the connection is shut for reading and writing.

@@ -234,11 +234,27 @@ impl State {
                 return Some(index);
             }
             let id = self.ready.pop_front()?;
-            if self.pull(id, PULL_LIMIT) {
-                self.ready.push_back(id);
-            } else if let Some(link) = self.links.get_mut(&id) {
-                link.is_ready = false;
-                link.wake.read.notify_one();
+            self.pull_ready(id);
+        }
+    }
+
+    /// Takes messages of an association that has some, which is not in the list of those any more.
+    fn pull_ready(&mut self, id: i32) {
+        if self.pull(id, PULL_LIMIT) {
+            self.ready.push_back(id);
+        } else if let Some(link) = self.links.get_mut(&id) {
+            link.is_ready = false;
+            link.wake.read.notify_one();
+        }
+    }
+
+    /// Takes messages that have arrived, so that the notification of a later association follows them. Data that the
+    /// program has not read must stay in the receive buffers, so messages are taken only up to a limit.
+    pub(super) fn pull_before_notification(&mut self) {
+        let waiting: usize = self.inbox.iter().map(|item| item.bytes.len()).sum();
+        if waiting < PULL_LIMIT {
+            for id in std::mem::take(&mut self.ready) {
+                self.pull_ready(id);
             }
         }
     }
@@ -248,13 +264,19 @@ impl Socket {
     /// Receives one message, a part of it that fits, or a notification. `flags`: `MSG_DONTWAIT`, `MSG_PEEK`.
     ///
     /// # Errors
-    /// `EAGAIN` if nothing has arrived and the call must not wait, `ENOTCONN`, and the error of the association,
-    /// once.
+    /// `EFAULT`, `EAGAIN` if nothing has arrived and the call must not wait, `ENOTCONN`, and the error of the
+    /// association, once.
     pub fn receive(self: &Arc<Self>, into: &mut Buffers, flags: c_int) -> Attempted<Delivered> {
+        into.check()?;
+        let waits = !self.is_nonblocking() && flags & libc::MSG_DONTWAIT == 0;
         if let Some(delivered) = self.try_receive(into, flags)? {
-            return Ok(delivered);
+            let is_end = delivered.info.is_none() && delivered.flags == 0;
+            return match waits && is_end && self.lock().has_shut_down_alone() {
+                true => Err(Errno(libc::ENOTCONN).into()),
+                false => Ok(delivered),
+            };
         }
-        if self.is_nonblocking() || flags & libc::MSG_DONTWAIT != 0 {
+        if !waits {
             return Err(Errno(libc::EAGAIN).into());
         }
         if self.has_no_source() {
@@ -281,7 +303,10 @@ impl Socket {
             return Ok(Some(delivered));
         }
         self.show(state);
-        if let Some(error) = state.error.take() {
+        // After a clean end, only SO_ERROR and `send` give the error.
+        if !state.has_clean_end()
+            && let Some(error) = state.error.take()
+        {
             self.show(state);
             return Err(error);
         }
@@ -329,6 +354,11 @@ impl Socket {
                 state.in_part = None;
             }
         }
+        let wants_next = state.settings.next_info && ends && !peek;
+        if wants_next {
+            // The next message may not have been taken from its association yet.
+            state.fetch(self.style);
+        }
         let next = || {
             let next = state.inbox.get(state.next_item()?)?;
             next.is_message().then(|| (next.info, next.bytes.len() as u32))
@@ -339,7 +369,7 @@ impl Socket {
             peer: peer.map(|peer| shown(peer, self.ipv6, settings.mapped)),
             flags,
             info: is_message.then_some(info),
-            next: if settings.next_info && ends && !peek { next() } else { None },
+            next: if wants_next { next() } else { None },
             wants_sndrcv: settings.wants(notification::DATA_IO),
             wants_rcvinfo: settings.receive_info,
         }

@@ -82,14 +82,18 @@ impl State {
     /// Checks that a message can be sent on an association.
     ///
     /// # Errors
-    /// `EINVAL` if the message is empty or its stream does not exist, `EMSGSIZE` if it is too long and must not be
-    /// fragmented.
+    /// `EINVAL` if the message is empty, its stream does not exist, or it must be authenticated with another key than
+    /// the active one, which authenticates all messages; `EMSGSIZE` if it is too long and must not be fragmented.
     fn check(&self, link: &Link, outgoing: &Outgoing) -> Result<()> {
         let info = link.info(outgoing);
         if ends_only(&info, outgoing) {
             return Ok(());
         }
         if outgoing.bytes.is_empty() || info.stream >= link.streams() {
+            return Err(Errno(libc::EINVAL));
+        }
+        let is_active = |key: u16| key == self.settings.shared_keys.active();
+        if link.association.authenticates() && !outgoing.controls.key.is_none_or(is_active) {
             return Err(Errno(libc::EINVAL));
         }
         let largest = link.association.message_size();
@@ -139,22 +143,50 @@ impl Socket {
     }
 
     fn try_send(self: &Arc<Self>, outgoing: &Outgoing) -> Result<Try> {
-        let state = &mut *self.lock();
+        let mut guard = self.lock();
+        let state = &mut *guard;
         if state.closed {
             return Err(Errno(libc::EBADF));
         }
+        self.check_flags(state, outgoing)?;
         if state.write_shut && self.style == Style::OneToOne {
             return Err(Errno(libc::EPIPE));
         }
         let info = outgoing.controls.info.unwrap_or(state.settings.messages.send);
-        let result = if info.flags & message::SENDALL != 0 && self.style == Style::OneToMany {
-            self.send_to_all(state, outgoing)
-        } else {
-            let id = self.association_for(state, &info, outgoing)?;
-            self.send_on(state, id, outgoing, Room::Needed)
-        };
+        if info.flags & message::SENDALL != 0 && self.style == Style::OneToMany {
+            let result = self.send_to_all(state, outgoing);
+            self.show(state);
+            return result;
+        }
+        let id = self.association_for(state, &info, outgoing)?;
+        let result = self.send_on(state, id, outgoing, Room::Needed);
         self.show(state);
+        let opens = state.links.get(&id).is_some_and(|link| !link.up);
+        drop(guard);
+        if info.flags & message::EOF != 0 && self.style == Style::OneToMany {
+            self.await_own_peer(id, |_| false);
+        } else if opens {
+            self.await_own_peer(id, |link| link.up);
+        }
         result
+    }
+
+    /// Checks the flags of a message as Linux does (`sctp_sendmsg_parse`).
+    ///
+    /// # Errors
+    /// `EPIPE` on a one-to-one socket that listens. `EINVAL` if the message ends the association of a one-to-one socket,
+    /// where `shutdown` and SO_LINGER do that, or if a message that shuts an association down has data.
+    fn check_flags(&self, state: &State, outgoing: &Outgoing) -> Result<()> {
+        let is_connection = self.style == Style::OneToOne && !state.is_peeled_off;
+        if is_connection && state.listening.is_some() {
+            return Err(Errno(libc::EPIPE));
+        }
+        let flags = outgoing.controls.info.map_or(0, |info| info.flags);
+        let ends = flags & (message::EOF | message::ABORT) != 0;
+        if ends && is_connection || flags & message::EOF != 0 && !outgoing.bytes.is_empty() {
+            return Err(Errno(libc::EINVAL));
+        }
+        Ok(())
     }
 
     /// Sends a message to each association that accepts messages (SCTP_SENDALL). The message is sent to all of them
@@ -219,7 +251,7 @@ impl Socket {
         let more = outgoing.controls.addresses.iter().map(|ip| SocketAddr::new(*ip, to.port()));
         peers.extend(more);
         let streams = outgoing.controls.streams.filter(|streams| *streams > 0);
-        let streams = streams.unwrap_or(state.settings.init[0]).min(super::settings::STREAMS_LIMIT);
+        let streams = streams.unwrap_or(state.settings.init[0]);
         let id = self.open(state, &peers, streams)?;
         if self.style == Style::OneToOne {
             state.phase = Phase::Connecting;

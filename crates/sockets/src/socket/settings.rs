@@ -15,8 +15,15 @@ use crate::process::current;
 /// Outbound streams that Linux requests by default.
 const DEFAULT_STREAMS: u16 = 10;
 
-/// Maximum number of outbound streams.
-pub const STREAMS_LIMIT: u16 = 1024;
+/// Maximum number of outbound streams, as in Linux (`SCTP_MAX_STREAM`).
+pub const STREAMS_LIMIT: u16 = u16::MAX;
+
+/// Inbound streams that are offered by default.
+const DEFAULT_INBOUND_STREAMS: u16 = 1024;
+
+/// Minimum size of a buffer in use, bytes: one message of 64 kB. Programs can set less, as in Linux, which counts
+/// differently.
+const LEAST_BUFFER: u64 = 1 << 16;
 
 /// Headers of IPv4, UDP and SCTP with one DATA chunk, bytes.
 const HEADERS: u32 = 20 + 8 + 12 + 16;
@@ -142,9 +149,9 @@ pub struct SocketSettings {
     pub next_info: bool,
     /// SO_LINGER, seconds. `None` if off.
     pub linger: Option<u64>,
-    /// SO_SNDBUF, bytes. `None` for the default.
+    /// SO_SNDBUF, bytes, as the program sees it. `None` for the default.
     pub send_buffer: Option<u64>,
-    /// SO_RCVBUF, bytes. `None` for the default.
+    /// SO_RCVBUF, bytes, as the program sees it. `None` for the default.
     pub receive_buffer: Option<u64>,
     /// SCTP_REMOTE_UDP_ENCAPS_PORT. `None` for the port of the environment.
     pub peer_udp_port: Option<u16>,
@@ -195,7 +202,7 @@ pub struct SocketSettings {
 impl Default for SocketSettings {
     fn default() -> Self {
         Self {
-            init: [DEFAULT_STREAMS, STREAMS_LIMIT, 0, 0],
+            init: [DEFAULT_STREAMS, DEFAULT_INBOUND_STREAMS, 0, 0],
             nodelay: 0,
             disable_fragments: false,
             mapped: true,
@@ -238,14 +245,14 @@ impl SocketSettings {
     /// Transport options of the socket's associations.
     pub fn transport(&self) -> Transport {
         let mut transport = current().settings().transport.clone();
-        transport.streams = self.init[0].clamp(1, STREAMS_LIMIT);
+        transport.streams = self.init[0].max(1);
         transport.reports_abandoned = true;
         transport.inbound_streams = Some(self.init[1]);
         if let Some(bytes) = self.receive_buffer {
-            transport.receive_buffer = bytes;
+            transport.receive_buffer = bytes.max(LEAST_BUFFER);
         }
         if let Some(bytes) = self.send_buffer {
-            transport.send_buffer = Some(bytes);
+            transport.send_buffer = Some(bytes.max(LEAST_BUFFER));
         }
         if let Some(bytes) = self.path_mtu {
             (transport.mtu, transport.discover_mtu) = (bytes, false);

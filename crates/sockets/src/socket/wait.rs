@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use super::Socket;
+use super::{Link, Socket};
 use crate::errno::{Errno, Result};
 use crate::pair::{Await, Pair};
 
@@ -23,6 +23,33 @@ impl From<Errno> for Stop {
 
 /// Result of an attempt of a call that may wait.
 pub type Attempted<T> = std::result::Result<T, Stop>;
+
+/// Longest wait, and its pauses, for a peer in this process. Its answers take about 1 ms.
+const OWN_PEER_LIMIT: Duration = Duration::from_millis(100);
+const OWN_PEER_PAUSE: Duration = Duration::from_micros(200);
+
+/// Waits for a peer in this process. On Linux, a packet to a socket of the same machine and the answers to it are
+/// handled before the call returns that sends it, so that a program that talks with itself finds the result.
+#[expect(clippy::disallowed_methods, reason = "a short wait, which no signal interrupts")]
+pub fn await_own_peer(is_done: impl Fn() -> bool) {
+    let mut left = OWN_PEER_LIMIT;
+    while !is_done() && !left.is_zero() {
+        std::thread::sleep(OWN_PEER_PAUSE);
+        left -= OWN_PEER_PAUSE;
+    }
+}
+
+impl Socket {
+    /// Waits until `is_done` holds for an association, or it has ended, if its peer is in this process.
+    pub(super) fn await_own_peer(&self, id: i32, is_done: impl Fn(&Link) -> bool) {
+        if self.lock().links.get(&id).is_some_and(|link| link.has_own_peer) {
+            await_own_peer(|| {
+                let state = &*self.lock();
+                state.links.get(&id).is_none_or(|link| link.ended || is_done(link))
+            });
+        }
+    }
+}
 
 /// A waiting call.
 #[derive(Debug)]

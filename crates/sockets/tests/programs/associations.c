@@ -202,11 +202,23 @@ static void control_messages(void)
 	struct sctp_rcvinfo received = { 0 };
 	struct sctp_sndinfo info = { .snd_sid = 3 };
 
-	FAILS(send_with(&star, SCTP_AUTHINFO, &key, sizeof key), EINVAL);
+	struct sctp_sndinfo unknown = { .snd_flags = 1 << 15 };
+	struct sctp_sndrcvinfo unknown_too = { .sinfo_flags = 1 << 15 };
+
+	FAILS(send_with(&star, SCTP_SNDINFO, &unknown, sizeof unknown), EINVAL);
+	FAILS(send_with(&star, SCTP_SNDRCV, &unknown_too, sizeof unknown_too), EINVAL);
 	FAILS(send_with(&star, SCTP_RCVINFO, &received, sizeof received), EINVAL);
 	FAILS(send_with(&star, 99, &key, sizeof key), EINVAL);
-	FAILS(sctp_sendv(star.hub, &one, 1, SA(star.addresses[0]), 1, &key, sizeof key, SCTP_SENDV_AUTHINFO, 0), EINVAL);
-	FAILS(sctp_sendv(star.hub, &one, 1, SA(star.addresses[0]), 1, &all, sizeof all, SCTP_SENDV_SPA, 0), EINVAL);
+	/* The key of a message counts if the peer wants it authenticated. */
+	for (key.auth_keynumber = 0; key.auth_keynumber < 2; key.auth_keynumber++) {
+		CHECK(send_with(&star, SCTP_AUTHINFO, &key, sizeof key) == 1);
+		CHECK(stream_at(&star, 0) == 0);
+		CHECK(sctp_sendv(star.hub, &one, 1, SA(star.addresses[0]), 1, &key, sizeof key, SCTP_SENDV_AUTHINFO, 0) == 1);
+		CHECK(stream_at(&star, 0) == 0);
+		all.sendv_authinfo = key;
+		CHECK(sctp_sendv(star.hub, &one, 1, SA(star.addresses[0]), 1, &all, sizeof all, SCTP_SENDV_SPA, 0) == 1);
+		CHECK(stream_at(&star, 0) == 0);
+	}
 	CHECK(send_with(&star, SCTP_SNDINFO, &info, sizeof info) == 1);
 	CHECK(stream_at(&star, 0) == 3);
 	all = (struct sctp_sendv_spa){ .sendv_flags = SCTP_SEND_SNDINFO_VALID, .sendv_sndinfo = { .snd_sid = 2 } };

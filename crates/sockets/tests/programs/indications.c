@@ -132,6 +132,9 @@ static void authentication(void)
 	CHECK(accepted >= 0);
 	next(accepted, SCTP_ASSOC_CHANGE);
 	CHECK(next(accepted, SCTP_AUTHENTICATION_EVENT).sn_authkey_event.auth_indication == 2 /* SCTP_AUTH_NO_AUTH */);
+	/* Nor does this end, which is told of the peer even if it does not want authenticated chunks itself. */
+	next(alone, SCTP_ASSOC_CHANGE);
+	CHECK(next(alone, SCTP_AUTHENTICATION_EVENT).sn_authkey_event.auth_indication == 2);
 	close(alone);
 	close(accepted);
 	close(client);
@@ -165,6 +168,7 @@ static void idle(void)
 		usleep(400000);
 	}
 	CHECK(next(client, SCTP_ASSOC_CHANGE).sn_assoc_change.sac_state == SCTP_COMM_UP);
+	next(client, SCTP_AUTHENTICATION_EVENT);
 	CHECK(next(client, SCTP_ASSOC_CHANGE).sn_assoc_change.sac_state == SCTP_SHUTDOWN_COMP);
 	CHECK(seconds() - last >= 1);
 	CHECK(close(client) == 0);

@@ -90,6 +90,7 @@ int main(void)
 	CHECK(list.ids[0] == far && list.ids[1] == peeled_id);
 	FAILS(sctp_peeloff(server, 1 << 30), EINVAL);
 	int peeled = sctp_peeloff(server, peeled_id);
+	FAILS(sctp_peeloff(peeled, peeled_id), EINVAL);
 	CHECK(peeled >= 0);
 	length = sizeof second;
 	CHECK(getpeername(peeled, SA(second), &length) == 0 && second.sin_port != from.sin_port);
@@ -101,6 +102,8 @@ int main(void)
 	close(third);
 
 	/* The end of an association leaves the socket. */
+	/* A message that shuts the association down has no data. */
+	FAILS(sctp_sendmsg(client, "bye", 3, SA(address), sizeof address, 0, SCTP_EOF, 0, 0, 0), EINVAL);
 	CHECK(sctp_sendmsg(client, NULL, 0, SA(address), sizeof address, 0, SCTP_EOF, 0, 0, 0) == 0);
 	CHECK(changed(client, SCTP_SHUTDOWN_COMP) == near || 1);
 	notified(server, SCTP_SHUTDOWN_EVENT);

@@ -32,6 +32,15 @@ static void before_the_association(void)
 	kind = 200000;
 	CHECK(setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &kind, sizeof kind) == 0);
 	CHECK(getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &kind, &length) == 0 && kind == 400000);
+	for (int i = 0; i < 2; i++) {
+		int name = i ? SO_RCVBUF : SO_SNDBUF, least = i ? 2304 : 4608;
+
+		for (int bytes = 0; bytes < 5000; bytes += 1000) {
+			CHECK(setsockopt(fd, SOL_SOCKET, name, &bytes, sizeof bytes) == 0);
+			CHECK(getsockopt(fd, SOL_SOCKET, name, &kind, &length) == 0);
+			CHECK(kind == (2 * bytes < least ? least : 2 * bytes));
+		}
+	}
 
 	struct sctp_initmsg defaults = { 0 };
 	get(fd, SCTP_INITMSG, &defaults, sizeof defaults);
@@ -141,12 +150,24 @@ static void of_an_association(void)
 	length = sizeof path;
 	CHECK(getsockopt(client, SOL_SCTP, SCTP_GET_PEER_ADDR_INFO, &path, &length) == 0);
 	CHECK(path.spinfo_state == SCTP_ACTIVE);
+	struct sockaddr_in elsewhere = address;
+	elsewhere.sin_port ^= 1;
+	memcpy(&path.spinfo_address, &elsewhere, sizeof elsewhere);
+	length = sizeof path;
+	FAILS(getsockopt(client, SOL_SCTP, SCTP_GET_PEER_ADDR_INFO, &path, &length), EINVAL);
 	struct sctp_prim prim = { 0 };
 	memcpy(&prim.ssp_addr, &address, sizeof address);
 	set(client, SCTP_PRIMARY_ADDR, &prim, sizeof prim);
 	struct sctp_paddrparams params = { .spp_hbinterval = 1234, .spp_pathmaxrxt = 4, .spp_flags = SPP_HB_ENABLE };
+	memcpy(&params.spp_address, &elsewhere, sizeof elsewhere);
+	FAILS(setsockopt(client, SOL_SCTP, SCTP_PEER_ADDR_PARAMS, &params, sizeof params), EINVAL);
 	memcpy(&params.spp_address, &address, sizeof address);
 	set(client, SCTP_PEER_ADDR_PARAMS, &params, sizeof params);
+	/* A HEARTBEAT needs an association. */
+	int alone = socket(AF_INET, SOCK_STREAM, IPPROTO_SCTP);
+	struct sctp_paddrparams demand = { .spp_flags = SPP_HB_DEMAND };
+	FAILS(setsockopt(alone, SOL_SCTP, SCTP_PEER_ADDR_PARAMS, &demand, sizeof demand), EINVAL);
+	CHECK(close(alone) == 0);
 	params.spp_hbinterval = 0;
 	get(client, SCTP_PEER_ADDR_PARAMS, &params, sizeof params);
 	CHECK(params.spp_hbinterval == 1234 && (params.spp_flags & SPP_HB_ENABLE));

@@ -156,6 +156,15 @@ static void both_have_shut(struct sockets *s)
 	await(s->fd, POLLRDHUP);
 }
 
+/* Messages that end the association. */
+static void by_ending_message(struct sockets *s, char *text)
+{
+	struct sctp_sndrcvinfo eof = { .sinfo_flags = SCTP_EOF }, abort = { .sinfo_flags = SCTP_ABORT };
+
+	note(text, sctp_send(s->fd, NULL, 0, &eof, MSG_NOSIGNAL));
+	note(text, sctp_send(s->fd, NULL, 0, &abort, MSG_NOSIGNAL));
+}
+
 static const struct state states[] = {
 	STATE(is_unbound), STATE(is_bound), STATE(listens), STATE(has_a_connection_waiting),
 	STATE(is_connecting), STATE(is_connected),
@@ -165,15 +174,26 @@ static const struct state states[] = {
 };
 
 static const struct call calls[] = {
-	CALL(by_poll), CALL(by_recv), CALL(by_peek), CALL(by_fionread), CALL(by_send), CALL(by_accept), CALL(by_connect),
+	CALL(by_poll), CALL(by_recv), CALL(by_waiting_recv), CALL(by_peek), CALL(by_fionread), CALL(by_send), CALL(by_ending_message), CALL(by_accept), CALL(by_connect),
+	CALL(by_another_family),
 	CALL(by_bind), CALL(by_listen), CALL(by_getsockname), CALL(by_getpeername), CALL(by_so_error), CALL(by_shut_reading),
 	CALL(by_shut_writing), CALL(by_shut_both),
 };
+
+#define NOT_LISTENING                                                                                           \
+	"is_unbound is_bound is_connecting is_connected was_accepted is_refused knows_of_the_refusal has_data "   \
+	"is_reset knows_of_the_reset peer_has_shut peer_has_shut_after_data peer_has_closed "                     \
+	"peer_has_closed_after_data has_shut_reading has_shut_writing both_have_shut"
+#define ALL NOT_LISTENING " listens has_a_connection_waiting"
 
 /* Where SCTP differs from TCP, in several states. The first match counts. */
 static const struct difference {
 	const char *states, *calls, *expected;
 } differences[] = {
+	/* Before anything else, the kernel looks at the family (sctp_connect). */
+	{ ALL, "by_another_family", "EINVAL " },
+	/* One-to-one sockets end associations by shutdown and SO_LINGER (sctp_sendmsg_parse). */
+	{ NOT_LISTENING, "by_ending_message", "EINVAL EINVAL " },
 	/* Without an association, Linux shows neither OUT nor HUP (sctp_poll). */
 	{ "is_unbound is_bound", "by_poll", "" },
 	{ "is_unbound is_bound", "by_so_error", "0 0 " },
@@ -185,10 +205,10 @@ static const struct difference {
 	{ "is_connecting", "by_shut_reading by_shut_both", "ENOTCONN IN RDHUP 0 0 0 " },
 	{ "is_connecting", "by_shut_writing", "ENOTCONN EAGAIN EAGAIN EAGAIN " },
 	/* After a refusal, it is not connected, and bound. */
-	{ "is_refused", "by_recv", "ECONNREFUSED ENOTCONN ENOTCONN " },
+	{ "is_refused", "by_recv by_waiting_recv", "ECONNREFUSED ENOTCONN ENOTCONN " },
 	{ "is_refused", "by_peek", "ECONNREFUSED ENOTCONN " },
 	{ "is_refused", "by_shut_writing", "ENOTCONN IN OUT RDHUP HUP ERR ECONNREFUSED ENOTCONN ENOTCONN " },
-	{ "knows_of_the_refusal", "by_recv", "ENOTCONN ENOTCONN ENOTCONN " },
+	{ "knows_of_the_refusal", "by_recv by_waiting_recv", "ENOTCONN ENOTCONN ENOTCONN " },
 	{ "knows_of_the_refusal", "by_shut_writing", "ENOTCONN IN OUT RDHUP HUP ENOTCONN ENOTCONN ENOTCONN " },
 	{ "knows_of_the_refusal", "by_peek", "ENOTCONN ENOTCONN " },
 	{ "is_refused knows_of_the_refusal", "by_connect", "EINPROGRESS " },
@@ -209,6 +229,8 @@ static const struct difference {
 	{ "has_shut_writing", "by_poll", "IN OUT RDHUP HUP " },
 	{ "has_shut_writing", "by_so_error", "0 0 IN OUT RDHUP HUP " },
 	{ "has_shut_writing", "by_recv", "0 0 0 " },
+	/* The end of stream is the peer's SHUTDOWN (sctp_wait_for_packet). A call that does not wait fails in Linux, too. */
+	{ "has_shut_writing both_have_shut", "by_waiting_recv", "ENOTCONN ENOTCONN ENOTCONN " },
 	{ "has_shut_writing", "by_peek", "0 0 " },
 };
 

@@ -89,6 +89,15 @@ static void by_peek(struct sockets *s, char *text)
 	for (int i = 0; i < 2; i++)
 		note(text, recv(s->fd, bytes, sizeof bytes, MSG_PEEK));
 }
+/* As by_recv, with a socket that waits, but not for long. */
+static void by_waiting_recv(struct sockets *s, char *text)
+{
+	struct timeval limit = { .tv_usec = 20000 };
+
+	CHECK(fcntl(s->fd, F_SETFL, 0) == 0);
+	CHECK(setsockopt(s->fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit) == 0);
+	by_recv(s, text);
+}
 static void by_fionread(struct sockets *s, char *text)
 {
 	int count = -1;
@@ -108,6 +117,13 @@ static void by_connect(struct sockets *s, char *text)
 {
 	struct sockaddr_in address = s->address;
 
+	note(text, connect(s->fd, SA(address), sizeof address));
+}
+static void by_another_family(struct sockets *s, char *text)
+{
+	struct sockaddr_in address = s->address;
+
+	address.sin_family = 9090;
 	note(text, connect(s->fd, SA(address), sizeof address));
 }
 static void by_bind(struct sockets *s, char *text)

@@ -19,7 +19,7 @@ static void await_associations(int fd, unsigned count)
 }
 static int sends(int fd, struct sockaddr_in to, int flags)
 {
-	return sctp_sendmsg(fd, "data", flags ? 0 : LENGTH, SA(to), sizeof to, 0, flags | MSG_NOSIGNAL, 0, 0, 0);
+	return sctp_sendmsg(fd, "data", flags ? 0 : LENGTH, SA(to), sizeof to, 0, flags, 0, 0, 0);
 }
 
 /* Nothing of it delays the end of the program. */
@@ -162,8 +162,8 @@ static void by_listen_for_none(struct sockets *s, char *text) { note(text, liste
 static void by_listen_for_less(struct sockets *s, char *text) { note(text, listen(s->fd, -1)); }
 
 static const struct call calls[] = {
-	CALL(by_poll), CALL(by_recv), CALL(by_peek), CALL(by_fionread), CALL(by_send), CALL(by_sendto), CALL(by_eof), CALL(by_abort),
-	CALL(by_accept), CALL(by_connect), CALL(by_bind), CALL(by_listen), CALL(by_listen_for_none), CALL(by_listen_for_less),
+	CALL(by_poll), CALL(by_recv), CALL(by_waiting_recv), CALL(by_peek), CALL(by_fionread), CALL(by_send), CALL(by_sendto), CALL(by_eof), CALL(by_abort),
+	CALL(by_accept), CALL(by_connect), CALL(by_another_family), CALL(by_bind), CALL(by_listen), CALL(by_listen_for_none), CALL(by_listen_for_less),
 	CALL(by_getsockname), CALL(by_getpeername), CALL(by_so_error), CALL(by_shut_reading), CALL(by_shut_writing), CALL(by_shut_both),
 };
 
@@ -179,6 +179,10 @@ static const struct {
 	{ "by_poll", ALL, "OUT " },
 	{ "by_recv", "has_data peer_has_shut_after_data", "4 EAGAIN EAGAIN " },
 	{ "by_recv", ALL, "EAGAIN EAGAIN EAGAIN " },
+	{ "by_waiting_recv", "has_data", "4 EAGAIN EAGAIN " },
+	{ "by_waiting_recv", "peer_has_shut_after_data", "4 ENOTCONN ENOTCONN " },
+	{ "by_waiting_recv", "listens is_connecting is_connected is_connected_by_its_peer", "EAGAIN EAGAIN EAGAIN " },
+	{ "by_waiting_recv", ALL, "ENOTCONN ENOTCONN ENOTCONN " },
 	{ "by_peek", "has_data peer_has_shut_after_data", "4 4 " },
 	{ "by_peek", ALL, "EAGAIN EAGAIN " },
 	{ "by_fionread", "has_data peer_has_shut_after_data", "4 " },
@@ -193,6 +197,7 @@ static const struct {
 	{ "by_connect", "is_connecting", "EALREADY " },
 	{ "by_connect", "is_connected is_connected_by_its_peer has_data", "EISCONN " },
 	{ "by_connect", ALL, "EINPROGRESS " },
+	{ "by_another_family", ALL, "EINVAL " },
 	{ "by_bind", "is_unbound", "0 " },
 	{ "by_bind", ALL, "EINVAL " },
 	{ "by_listen", ALL, "0 " },
@@ -257,6 +262,7 @@ static int check(const struct state *state, const struct call *call)
 int main(void)
 {
 	type = SOCK_SEQPACKET;
+	signal(SIGPIPE, SIG_IGN);
 	WALK(check);
 	return 0;
 }

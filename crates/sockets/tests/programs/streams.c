@@ -143,8 +143,34 @@ static void streams_are_added(int ends[2])
 	FAILS(setsockopt(ends[0], SOL_SCTP, SCTP_ADD_STREAMS, &more, sizeof more), EINVAL);
 }
 
+/* As many streams as there are numbers, in both directions. */
+static void all_streams(void)
+{
+	struct sctp_initmsg out = { .sinit_num_ostreams = 65535 }, in = { .sinit_max_instreams = 65535 };
+	struct sockaddr_in address = loopback(0);
+	socklen_t length = sizeof address;
+	int fd = socket(AF_INET, SOCK_STREAM, IPPROTO_SCTP), near = socket(AF_INET, SOCK_STREAM, IPPROTO_SCTP), far;
+	struct sctp_event_subscribe io = { .sctp_data_io_event = 1 };
+	struct sctp_sndrcvinfo info;
+	char got[8];
+	int flags = 0;
+
+	CHECK(setsockopt(near, SOL_SCTP, SCTP_INITMSG, &out, sizeof out) == 0);
+	CHECK(setsockopt(fd, SOL_SCTP, SCTP_INITMSG, &in, sizeof in) == 0);
+	CHECK(bind(fd, SA(address), length) == 0 && listen(fd, 1) == 0 && getsockname(fd, SA(address), &length) == 0);
+	CHECK(connect(near, SA(address), length) == 0);
+	far = accept(fd, NULL, NULL);
+	CHECK(far >= 0);
+	CHECK(sctp_sendmsg(near, "last", 4, NULL, 0, 0, 0, 65534, 0, 0) == 4);
+	FAILS(sctp_sendmsg(near, "none", 4, NULL, 0, 0, 0, 65535, 0, 0), EINVAL);
+	CHECK(setsockopt(far, SOL_SCTP, SCTP_EVENTS, &io, sizeof io) == 0);
+	CHECK(sctp_recvmsg(far, got, sizeof got, NULL, NULL, &info, &flags) == 4 && info.sinfo_stream == 65534);
+	CHECK(close(near) == 0 && close(far) == 0 && close(fd) == 0);
+}
+
 int main(void)
 {
+	all_streams();
 	int ends[2];
 	connected(ends);
 	subscribe(ends[0]);

@@ -80,7 +80,10 @@ static struct sctp_assoc_change changed(int fd, int state, const char *reason)
 /* A pair of ends, the second of which has a receive buffer of 8 kB and uses three streams. */
 static void pair(int ends[2])
 {
-	int fd = socket(AF_INET, SOCK_STREAM, IPPROTO_SCTP), bytes = 8000;
+	/* The second end may abort the association with a reason, because it is peeled off. */
+	int fd = socket(AF_INET, SOCK_SEQPACKET, IPPROTO_SCTP), bytes = 8000;
+	struct { uint32_t count; sctp_assoc_t id; } all;
+	socklen_t all_length = sizeof all;
 	struct sockaddr_in address = loopback(0);
 	struct sctp_initmsg init = { .sinit_num_ostreams = 3 };
 	socklen_t length = sizeof address;
@@ -95,7 +98,11 @@ static void pair(int ends[2])
 	CHECK(ends[0] >= 0);
 	subscribe(ends[0], 0);
 	CHECK(connect(ends[0], SA(address), sizeof address) == 0);
-	ends[1] = accept(fd, NULL, NULL);
+	do {
+		all_length = sizeof all;
+		CHECK(getsockopt(fd, SOL_SCTP, SCTP_GET_ASSOC_ID_LIST, &all, &all_length) == 0);
+	} while (all.count == 0);
+	ends[1] = sctp_peeloff(fd, all.id);
 	CHECK(ends[1] >= 0);
 	CHECK(close(fd) == 0);
 }
