@@ -122,6 +122,6 @@ async fn packets_that_seem_to_come_from_the_endpoint_itself_cause_no_replies() {
         };
         timeout(LIMIT, arrive).await.expect("they arrive");
         tokio::time::sleep(Duration::from_millis(200)).await;
-        assert_eq!(counted(), sent, "no reply has come back");
+        assert_eq!(counted(), sent, "no reply has arrived");
     }
 }

@@ -54,8 +54,8 @@ impl Section {
         Self { mask, cancellation: set_cancellation(CANCEL_DISABLE), errno }
     }
 
-    /// Ends the section. errno is as before, because calls that succeed do not change it. Pending signals are handled now, and the thread ends here if it was cancelled asynchronously. The
-    /// caller must not own anything.
+    /// Ends the section and restores errno, which calls that succeed do not change. Pending signals are handled now, and
+    /// the thread ends here if it was cancelled asynchronously. The caller must not own anything.
     pub fn leave(self) {
         self.errno.set();
         // SAFETY: the mask is initialised, and the old one is not asked for.

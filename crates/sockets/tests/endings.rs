@@ -155,7 +155,7 @@ error = lambda: peer.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
 ends = [len(peer.recv(100)), error()]
 begun = time.monotonic()
 while not (first := error()) and time.monotonic() < begun + 30:
-    # The error stays until it is asked for.
+    # The error stays until SO_ERROR reads it.
     ends.append(len(peer.recv(100)))
     time.sleep(0.01)
 print(set(ends), first, error(), len(peer.recv(100)))

@@ -25,7 +25,7 @@ impl Drop for File {
     }
 }
 
-/// Three application servers, the last of which comes after the first has left. Each sends ASP UP over M3UA (RFC 4666, 3.5.1)
+/// Three application servers. The third one connects after the first has left. Each sends ASP UP over M3UA (RFC 4666, 3.5.1)
 /// and prints the header of the answer.
 const APPLICATION_SERVERS: &str = "
 import socket, struct

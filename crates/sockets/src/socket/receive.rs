@@ -238,7 +238,7 @@ impl State {
         }
     }
 
-    /// Takes messages of an association that has some, which is not in the list of those any more.
+    /// Takes messages of an association that was removed from the list of those with messages.
     fn pull_ready(&mut self, id: i32) {
         if self.pull(id, PULL_LIMIT) {
             self.ready.push_back(id);
