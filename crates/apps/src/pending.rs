@@ -8,8 +8,9 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 /// The table.
@@ -46,7 +47,7 @@ impl Pending {
     pub fn enter(&self, ip: IpAddr) -> PendingClient {
         let source = source(ip);
         let displaced = Arc::new(Notify::new());
-        let mut table = lock(&self.table);
+        let mut table = self.table.lock();
         if table.len >= self.limit {
             table.displace();
         }
@@ -61,7 +62,7 @@ impl Pending {
     /// Number of clients in the table.
     #[cfg(test)]
     fn len(&self) -> usize {
-        lock(&self.table).len
+        self.table.lock().len
     }
 }
 
@@ -74,7 +75,7 @@ impl PendingClient {
 
 impl Drop for PendingClient {
     fn drop(&mut self) {
-        lock(&self.table).remove(self.source, self.number);
+        self.table.lock().remove(self.source, self.number);
     }
 }
 
@@ -110,10 +111,6 @@ pub fn source(ip: IpAddr) -> IpAddr {
         IpAddr::V6(ip) => Ipv6Addr::from_bits(ip.to_bits() & (u128::MAX << 64)).into(),
         ip => ip,
     }
-}
-
-fn lock(table: &Mutex<Table>) -> MutexGuard<'_, Table> {
-    table.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -157,6 +154,6 @@ mod tests {
         assert_eq!(pending.len(), LIMIT);
         drop((patient, newest, clients));
         assert_eq!(pending.len(), 0, "nothing is left behind");
-        assert!(lock(&pending.table).sources.is_empty());
+        assert!(pending.table.lock().sources.is_empty());
     }
 }

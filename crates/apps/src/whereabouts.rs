@@ -3,10 +3,11 @@
 
 use std::fmt;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
@@ -41,7 +42,7 @@ impl Whereabouts {
 
     /// Its addresses.
     pub fn addresses(&self) -> Vec<SocketAddr> {
-        self.addresses.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.addresses.lock().clone()
     }
 
     /// Whether its names can be looked up again.
@@ -67,7 +68,7 @@ impl Whereabouts {
         std::thread::spawn(move || drop(answer.send(find())));
         let Ok(Ok(Some(mut found))) = timeout(LOOKUP, answered).await else { return false };
         found.sort_unstable();
-        let mut addresses = self.addresses.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut addresses = self.addresses.lock();
         let mut known = addresses.clone();
         known.sort_unstable();
         let has_moved = !found.is_empty() && found != known;

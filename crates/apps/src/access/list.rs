@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use parking_lot::RwLock;
 use ropewalk_base::PeerText;
 use ropewalk_runtime::seal::{
     Allowed, Grant, KeyFileProblem, PublicKey, Secrecy, Timestamp, read_trusted,
@@ -91,7 +92,7 @@ impl AccessList {
     pub fn reload(&self) -> Result<Changes, AccessError> {
         let Some(file) = &self.shared.file else { return Ok(Changes::default()) };
         let peers = read(file)?;
-        let given = self.shared.given.read().unwrap_or_else(PoisonError::into_inner);
+        let given = self.shared.given.read();
         Ok(self.replace(table(peers, &given)))
     }
 
@@ -105,13 +106,13 @@ impl AccessList {
     pub fn set_given(&self, peers: &[PeerPolicy]) -> Result<Changes, AccessError> {
         assert!(!self.is_anyone(), "a list that admits everyone has no peers");
         let listed = self.shared.file.as_deref().map(read).transpose()?.unwrap_or_default();
-        *self.shared.given.write().unwrap_or_else(PoisonError::into_inner) = peers.to_vec();
+        *self.shared.given.write() = peers.to_vec();
         Ok(self.replace(table(listed, peers)))
     }
 
     fn replace(&self, peers: BTreeMap<PublicKey, Arc<PeerPolicy>>) -> Changes {
         let table = Arc::new(Some(peers));
-        let mut current = self.shared.table.write().unwrap_or_else(PoisonError::into_inner);
+        let mut current = self.shared.table.write();
         let changes = compare(&current, &table);
         *current = table;
         changes
@@ -178,7 +179,7 @@ impl AccessList {
     }
 
     fn table(&self) -> Arc<Table> {
-        Arc::clone(&self.shared.table.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.shared.table.read())
     }
 }
 

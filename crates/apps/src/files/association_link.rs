@@ -1,10 +1,11 @@
 //! File transfer over the associations of an endpoint.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 use ropewalk_base::PeerText;
 use ropewalk_runtime::endpoint::{
     Association, ConnectError, Endpoint, PathEvent, PathStats, PathStatus, Received, Target,
@@ -50,7 +51,7 @@ impl FileLink {
 
     /// Orders the received messages. Appends those that are in order to `into`.
     fn sort(&self, received: Vec<Received>, into: &mut Vec<Bytes>) -> Result<(), OutOfOrder> {
-        let mut reorder_buffer = self.reorder_buffer.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut reorder_buffer = self.reorder_buffer.lock();
         received.into_iter().try_for_each(|message| {
             reorder_buffer.take(message.ppid.wrapping_sub(PPID), message.bytes, into)
         })

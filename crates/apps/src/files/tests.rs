@@ -11,9 +11,10 @@ mod transfer;
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use ropewalk_base::PeerText;
 
 use super::receiver::{Admit, Inbox, Rules};
@@ -43,7 +44,7 @@ impl Dial for Ends {
     type Link = MemoryLink;
 
     async fn dial(&self) -> Result<MemoryLink, DialError> {
-        let planned = self.plan.lock().expect("unharmed").pop_front();
+        let planned = self.plan.lock().pop_front();
         let Some(cut) = planned else {
             return Err(DialError::Lasting("no more links".into()));
         };
@@ -110,7 +111,7 @@ pub fn transfer_with(
 pub fn status_with_log() -> (Arc<TransferStatus>, Arc<Mutex<Vec<TransferEvent>>>) {
     let events = Arc::new(Mutex::new(Vec::new()));
     let log = events.clone();
-    let status = TransferStatus::new(move |event| log.lock().expect("unharmed").push(event));
+    let status = TransferStatus::new(move |event| log.lock().push(event));
     (Arc::new(status), events)
 }
 
@@ -145,7 +146,7 @@ pub fn transfer_job(dir: &TempDir, job: Arc<Job>, plan: &[Option<u64>], rules: R
             received = &mut receiving => (sending.await, received),
         }
     });
-    let events = events.lock().expect("unharmed").clone();
+    let events = events.lock().clone();
     let failures = job.failures();
     let (progress, arrived) = (here.progress(), there.progress());
     Outcome { sent, received, summary, failures, progress, arrived, events }

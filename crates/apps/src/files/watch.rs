@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use ropewalk_base::PeerText;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -140,7 +141,7 @@ impl TransferStatus {
 
     /// Number (from 1) and paths of the current association, or of the last one.
     pub fn paths(&self) -> (u64, Vec<PathFigures>) {
-        let link = self.link();
+        let link = self.link.lock();
         let paths = link.figures.as_ref().map(|figures| figures.paths());
         (link.number, paths.unwrap_or_else(|| link.last.clone()))
     }
@@ -148,12 +149,12 @@ impl TransferStatus {
     /// Time since the first association was established, including pauses between associations. `None` if there was
     /// none yet.
     pub fn elapsed(&self) -> Option<Duration> {
-        self.link().began.map(|began| began.elapsed())
+        self.link.lock().began.map(|began| began.elapsed())
     }
 
     /// Time since the current transfer began. A receiver may have waited for its sender, or served others before.
     pub fn transfer_time(&self) -> Option<Duration> {
-        let link = self.link();
+        let link = self.link.lock();
         link.transfer_began.or(link.began).map(|began| began.elapsed())
     }
 
@@ -180,13 +181,9 @@ impl TransferStatus {
 
     /// Ends the current association immediately, when the user cancels.
     pub fn abort(&self) {
-        if let Some(figures) = &self.link().figures {
+        if let Some(figures) = &self.link.lock().figures {
             figures.abort();
         }
-    }
-
-    fn link(&self) -> MutexGuard<'_, Current> {
-        self.link.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn tell(&self, news: TransferEvent) {
@@ -231,18 +228,14 @@ impl TransferStatus {
         self.failed.fetch_add(size, Ordering::Relaxed);
     }
 
-    fn unlisted(&self) -> MutexGuard<'_, Unlisted> {
-        self.unlisted.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Starts a transfer with the list of a sender. If the last association of this sender ended early, the totals
     /// include what it transferred.
     pub(super) fn begin_list(&self, peer: &Peer, entries: &[Entry]) {
-        let mut unlisted = self.unlisted();
+        let mut unlisted = self.unlisted.lock();
         if !unlisted.continues || unlisted.peer.tag() != peer.tag() {
             *unlisted = Unlisted { peer: peer.clone(), ..Unlisted::default() };
             self.set_brought(0);
-            self.link().transfer_began = Some(Instant::now());
+            self.link.lock().transfer_began = Some(Instant::now());
         }
         for entry in entries {
             unlisted.done.remove(&entry.name);
@@ -257,19 +250,19 @@ impl TransferStatus {
 
     /// Sets how many files of the current list are complete.
     pub(super) fn set_list_done(&self, files: u64) {
-        self.set_files_done(self.unlisted().done.len() as u64 + files);
+        self.set_files_done(self.unlisted.lock().done.len() as u64 + files);
     }
 
     /// Keeps the complete files when the association ends before the transfer.
     pub(super) fn keep_done(&self, entries: &[&Entry]) {
-        let mut unlisted = self.unlisted();
+        let mut unlisted = self.unlisted.lock();
         unlisted.continues = true;
         unlisted.done.extend(entries.iter().map(|entry| (entry.name.clone(), entry.size())));
     }
 
     /// Ends the transfer.
     pub(super) fn end_list(&self) {
-        self.unlisted().continues = false;
+        self.unlisted.lock().continues = false;
     }
 
     pub(super) fn add_moved(&self, bytes: u64) {
@@ -277,7 +270,7 @@ impl TransferStatus {
     }
 
     pub(super) fn attach(&self, figures: Arc<dyn Figures>) {
-        let mut link = self.link();
+        let mut link = self.link.lock();
         link.number += 1;
         link.figures = Some(figures);
         link.last.clear();
@@ -285,7 +278,7 @@ impl TransferStatus {
     }
 
     pub(super) fn detach(&self) {
-        let mut link = self.link();
+        let mut link = self.link.lock();
         if let Some(figures) = link.figures.take() {
             link.last = figures.paths();
         }

@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::Waker;
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 use ropewalk_base::PeerText;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
@@ -74,13 +75,9 @@ pub struct Shared {
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Calls `work` on the state, then wakes the tasks that its events concern.
     pub fn with<T>(&self, work: impl FnOnce(&mut State) -> T) -> T {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let result = work(&mut state);
         while let Some(event) = state.mux.poll_event() {
             match event {
@@ -200,7 +197,7 @@ impl Connection {
             let ended = self.shared.ended.notified();
             tokio::pin!(ended);
             ended.as_mut().enable();
-            if let Some(reason) = self.shared.lock().ended.clone() {
+            if let Some(reason) = self.shared.state.lock().ended.clone() {
                 return reason;
             }
             ended.await;
@@ -209,12 +206,12 @@ impl Connection {
 
     /// Number of current streams.
     pub fn streams(&self) -> usize {
-        self.shared.lock().mux.len()
+        self.shared.state.lock().mux.len()
     }
 
     /// Memory reserved for unread bytes of all streams, beyond the fixed part of each stream.
     pub fn reserved(&self) -> u64 {
-        self.shared.lock().mux.reserved()
+        self.shared.state.lock().mux.reserved()
     }
 }
 

@@ -2,9 +2,10 @@
 
 use std::collections::VecDeque;
 use std::future::Future;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 use ropewalk_base::PeerText;
 use tokio::sync::Notify;
 
@@ -88,17 +89,13 @@ impl MessageQueue {
         Self { inner: Mutex::default(), limit, changed: Notify::new() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Waits until `attempt` returns a result.
     async fn until<T>(&self, mut attempt: impl FnMut(&mut Inner) -> Option<T>) -> T {
         loop {
             let changed = self.changed.notified();
             tokio::pin!(changed);
             changed.as_mut().enable();
-            let result = attempt(&mut self.lock());
+            let result = attempt(&mut self.inner.lock());
             if let Some(result) = result {
                 self.changed.notify_waiters();
                 return result;
@@ -108,7 +105,7 @@ impl MessageQueue {
     }
 
     fn end(&self) {
-        self.lock().ended = true;
+        self.inner.lock().ended = true;
         self.changed.notify_waiters();
     }
 }

@@ -7,7 +7,7 @@
 use std::convert::Infallible;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -23,12 +23,13 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode, Version};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use parking_lot::Mutex;
 use subtle::ConstantTimeEq;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 
 use super::metrics;
-use super::monitor::{BindError, Published, WebSettings, lock};
+use super::monitor::{BindError, Published, WebSettings};
 use crate::pending::{Pending, PendingClient};
 
 /// Maximum number of simultaneous connections that may read the live page.
@@ -146,7 +147,7 @@ fn metrics_page(
 fn live_page(published: &Published, web: &WebSettings, path: &str) -> Response<Body> {
     match path {
         "/" => with_type(web.html.clone(), "text/html; charset=utf-8"),
-        "/history" => with_type(lock(&published.history).json(), "application/json"),
+        "/history" => with_type(published.history.lock().json(), "application/json"),
         "/status" => with_type(published.status.borrow().to_string(), "application/json"),
         "/events" => event_stream(published),
         _ => text(StatusCode::NOT_FOUND, "no such page\n"),
@@ -283,7 +284,7 @@ impl Admission {
 
     /// Keeps the connection if there is a place. Returns whether there is.
     fn admit(&self) -> bool {
-        let mut place = lock(&self.place);
+        let mut place = self.place.lock();
         if place.is_none() {
             *place = self.places.clone().try_acquire_owned().ok();
             if place.is_some() {

@@ -1,8 +1,9 @@
 //! Metrics in OpenMetrics' text format, and in the older text format of Prometheus.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{
     DescriptorEncoder, MetricEncoder, NoLabelSet, prometheus_text, text,
@@ -64,7 +65,7 @@ struct Shared(Arc<Mutex<Figures>>);
 
 impl Collector for Shared {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let figures = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let figures = self.0.lock();
         let ledger = &figures.ledger;
         let mut out = Out { encoder: &mut encoder };
         out.gauge("build_info", "Version of Ropewalk", None, |m| {

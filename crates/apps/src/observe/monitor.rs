@@ -5,11 +5,12 @@ use std::fmt;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use ropewalk_runtime::clock::{Clock, unix_time};
 use ropewalk_runtime::endpoint::{
     AssociationSnapshot, Observer, TransportEvent, TransportEventKind,
@@ -297,10 +298,6 @@ impl Published {
     }
 }
 
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 async fn observe(
     mut observation: Observation,
     sources: Sources,
@@ -419,7 +416,7 @@ impl State {
             }
             Message::Transport(event) => {
                 let peer = PeerIdentity::of(&event.about, &self.sources.name);
-                let mut figures = lock(&self.published.figures);
+                let mut figures = self.published.figures.lock();
                 match &event.kind {
                     TransportEventKind::Established => figures.ledger.open(peer.label()),
                     TransportEventKind::Closed { last, .. } => {
@@ -437,7 +434,7 @@ impl State {
         self.recorded += 1;
         let kind = Event::NAMES.iter().position(|name| *name == record.event.name());
         if let Some(kind) = kind {
-            lock(&self.published.figures).events[kind] += 1;
+            self.published.figures.lock().events[kind] += 1;
         }
         if !record.event.is_private() {
             let is_frequent = record.event.is_frequent();
@@ -462,7 +459,7 @@ impl State {
             self.record(EventRecord { time_s, peer: PeerIdentity::default(), event });
         }
         self.fold();
-        let mut figures = lock(&self.published.figures);
+        let mut figures = self.published.figures.lock();
         figures.ledger.sample(was_paused);
         figures.transfer = (self.sources.transfer)();
         figures.tunnel = (self.sources.tunnel)();
@@ -470,7 +467,7 @@ impl State {
         self.sink.tick(&status, &figures.ledger);
         let activity = Some((figures.ledger.activity(), self.recorded, figures.transfer));
         drop(figures);
-        let sample = lock(&self.published.history).add(&status);
+        let sample = self.published.history.lock().add(&status);
         self.published.sample.send_replace(Arc::from(sample));
         let line = serde_json::to_string(&status).unwrap_or_default();
         self.published.status.send_replace(Arc::from(line));
@@ -487,7 +484,7 @@ impl State {
     /// Folds the latest snapshots.
     fn fold(&self) {
         let snapshots = self.observer.snapshots();
-        let mut figures = lock(&self.published.figures);
+        let mut figures = self.published.figures.lock();
         let label = |association: &AssociationSnapshot| {
             PeerIdentity::of(&association.about, &self.sources.name).label()
         };
@@ -496,14 +493,14 @@ impl State {
 
     fn interval(&mut self) {
         self.fold();
-        let figures = lock(&self.published.figures);
+        let figures = self.published.figures.lock();
         let status = self.status(&figures);
         self.sink.interval(&status, &figures.ledger);
     }
 
     fn end(&mut self) {
         self.interval();
-        let figures = lock(&self.published.figures);
+        let figures = self.published.figures.lock();
         let status = self.status(&figures);
         self.sink.end(&status, &figures.ledger);
     }

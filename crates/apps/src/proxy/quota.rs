@@ -12,8 +12,9 @@
 //! to the waiting user who holds the least.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 /// A resource of limited amount, shared by users of type `K`.
@@ -96,7 +97,7 @@ impl<K: Ord + Clone> FairQuota<K> {
 
     /// Reserves half of the total, in equal parts, for this number of users.
     pub fn expect_users(&self, expected: u64) {
-        self.shared.lock().reserve(expected);
+        self.shared.state.lock().reserve(expected);
     }
 
     /// Changes the total. Users keep what they hold, even if that is more than a lower total.
@@ -105,7 +106,7 @@ impl<K: Ord + Clone> FairQuota<K> {
     /// If the total is 0.
     pub fn set_total(&self, total: u64) {
         assert!(total > 0, "a quota of nothing");
-        let mut state = self.shared.lock();
+        let mut state = self.shared.state.lock();
         state.total = total;
         let expected = state.expected;
         state.reserve(expected);
@@ -120,7 +121,7 @@ impl<K: Ord + Clone> FairQuota<K> {
 
     /// As much as the user may have now, at most `wanted`. `None` if nothing.
     pub fn try_up_to(&self, user: &K, wanted: u64) -> Option<Permit<K>> {
-        let mut state = self.shared.lock();
+        let mut state = self.shared.state.lock();
         let amount = wanted.min(self.shared.grantable(&state, user));
         (amount > 0).then(|| self.shared.grant(&mut state, user, amount))
     }
@@ -128,7 +129,7 @@ impl<K: Ord + Clone> FairQuota<K> {
     /// Waits until the user may have one unit. A user's requests are served in order.
     pub async fn one(&self, user: &K) -> Permit<K> {
         let granted = {
-            let mut state = self.shared.lock();
+            let mut state = self.shared.state.lock();
             let queued = state.users.get(user).is_some_and(|usage| !usage.waiting.is_empty());
             if !queued && self.shared.grantable(&state, user) > 0 {
                 return self.shared.grant(&mut state, user, 1);
@@ -147,13 +148,13 @@ impl<K: Ord + Clone> FairQuota<K> {
 
     /// The amount that a user holds.
     pub fn used_by(&self, user: &K) -> u64 {
-        self.shared.lock().users.get(user).map_or(0, |usage| usage.used)
+        self.shared.state.lock().users.get(user).map_or(0, |usage| usage.used)
     }
 
     /// The amount in use.
     #[cfg(test)]
     pub fn used(&self) -> u64 {
-        self.shared.lock().used
+        self.shared.state.lock().used
     }
 }
 
@@ -165,7 +166,7 @@ struct WaiterGuard<'a, K: Ord + Clone> {
 
 impl<K: Ord + Clone> Drop for WaiterGuard<'_, K> {
     fn drop(&mut self) {
-        let mut state = self.shared.lock();
+        let mut state = self.shared.state.lock();
         let Some(usage) = state.users.get_mut(self.user) else { return };
         usage.waiting.retain(|sender| !sender.is_closed());
         if usage.used == 0 && usage.waiting.is_empty() {
@@ -197,10 +198,6 @@ impl<K: Ord + Clone> State<K> {
 }
 
 impl<K: Ord + Clone> Shared<K> {
-    fn lock(&self) -> MutexGuard<'_, State<K>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The unused rest of the user's own part, plus the largest n of the shared rest with `shared in use by the user`
     /// + n <= weight x (free - n).
     fn grantable(&self, state: &State<K>, user: &K) -> u64 {
@@ -225,7 +222,7 @@ impl<K: Ord + Clone> Shared<K> {
 
     /// Grants units to waiting users while possible.
     fn grant_waiting(self: &Arc<Self>) {
-        let next = || self.grant_next(&mut self.lock());
+        let next = || self.grant_next(&mut self.state.lock());
         while let Some((sender, permit)) = next() {
             // If the request was abandoned, dropping its permit releases the unit.
             drop(sender.send(permit));
@@ -247,7 +244,7 @@ impl<K: Ord + Clone> Shared<K> {
 
 impl<K: Ord + Clone> Drop for Permit<K> {
     fn drop(&mut self) {
-        self.shared.lock().change(&self.user, |used| used - self.amount);
+        self.shared.state.lock().change(&self.user, |used| used - self.amount);
         self.shared.grant_waiting();
     }
 }

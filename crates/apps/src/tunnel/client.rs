@@ -6,11 +6,12 @@ mod settings;
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use ipnet::IpNet;
+use parking_lot::Mutex;
 use ropewalk_base::PeerText;
 use ropewalk_runtime::endpoint::Association;
 use ropewalk_runtime::interfaces;
@@ -74,11 +75,7 @@ struct State {
     hubs: Arc<[SocketAddr]>,
 }
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
+impl Shared {}
 
 /// Reads the figures of a running client.
 #[derive(Clone, Debug)]
@@ -91,7 +88,8 @@ pub struct ClientFigures {
 impl ClientFigures {
     /// The figures now.
     pub fn read(&self) -> TunnelFigures {
-        let addresses = self.shared.lock().addresses.iter().map(ToString::to_string).collect();
+        let addresses =
+            self.shared.state.lock().addresses.iter().map(ToString::to_string).collect();
         let interface = self.device.clone();
         let caps = self.links.iter().flat_map(|ledger| ledger.caps()).collect();
         TunnelFigures { interface, addresses, caps, ..self.shared.counters.figures() }
@@ -123,7 +121,7 @@ impl TunnelClient {
             Arc::new(move |hubs| {
                 // If the system refuses, it is tried again.
                 let _ = machine.set_hubs(hubs);
-                shared.lock().hubs = hubs.into();
+                shared.state.lock().hubs = hubs.into();
             })
         }));
         Ok(Self {
@@ -279,7 +277,7 @@ impl TunnelClient {
             fresh = hubs.preferred(index, &association, rules) => Some(fresh),
             never = self.explain_silence(index) => match never {},
         };
-        self.shared.lock().inlet = None;
+        self.shared.state.lock().inlet = None;
         self.shared.counters.set_clients(0);
         if let Some(fresh) = replaced {
             // Its hub may still be running, and need not wait for this client.
@@ -309,7 +307,7 @@ impl TunnelClient {
 
     /// A network of this machine that overlaps a new one of the hub.
     fn overlap(&self, welcome: &Welcome) -> Result<Option<Overlap>, TunnelError> {
-        let before = self.shared.lock().addresses.clone();
+        let before = self.shared.state.lock().addresses.clone();
         let is_known = |new: &IpNet| before.iter().any(|known| known.addr() == new.addr());
         let new = welcome.addresses.iter().filter(|address| !is_known(address));
         let networks: Vec<IpNet> = new.map(IpNet::trunc).collect();
@@ -320,7 +318,7 @@ impl TunnelClient {
     /// Starts to send packets of the device to the hub, and reports it unless nothing has changed.
     fn begin(&mut self, index: usize, welcome: &Welcome, inlet: &LaneInlet) {
         let previous = {
-            let mut state = self.shared.lock();
+            let mut state = self.shared.state.lock();
             state.inlet = Some(inlet.clone());
             std::mem::replace(&mut state.addresses, welcome.addresses.clone())
         };

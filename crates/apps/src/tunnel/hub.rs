@@ -6,11 +6,12 @@ mod tests;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use ipnet::IpNet;
+use parking_lot::{Mutex, RwLock};
 use ropewalk_base::Time;
 use ropewalk_runtime::endpoint::{Association, Endpoint};
 use ropewalk_runtime::seal::PublicKey;
@@ -362,7 +363,7 @@ impl Shared {
     }
 
     fn assign(&self, key: PublicKey, configured: &[IpAddr]) -> Result<Vec<IpNet>, String> {
-        let mut leases = self.leases.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut leases = self.leases.lock();
         let is_admitted = |key: &PublicKey| (self.policy_of)(key).is_some();
         let assigned = leases.assign(key, configured, is_admitted);
         let (addresses, is_new) = assigned.map_err(|error| error.to_string())?;
@@ -373,7 +374,7 @@ impl Shared {
     }
 
     fn change_connected<T>(&self, change: impl FnOnce(&mut Connected<Client>) -> T) -> T {
-        let mut connected = self.connected.write().unwrap_or_else(PoisonError::into_inner);
+        let mut connected = self.connected.write();
         let result = change(&mut connected);
         self.counters.set_clients(connected.count());
         result
@@ -484,7 +485,7 @@ impl Shared {
         if !self.settings.client_to_client {
             return Err(Refusal::ClientToClient);
         }
-        let connected = self.connected.read().unwrap_or_else(PoisonError::into_inner);
+        let connected = self.connected.read();
         let other = connected.find(to).cloned().ok_or(Refusal::NoSuchDestination)?;
         Ok((headers, Some(other)))
     }
@@ -509,7 +510,7 @@ impl Shared {
     fn distribute(&self, packets: &mut Vec<Bytes>, answers: &mut Vec<Vec<u8>>) {
         let at = self.meters.now();
         // Locked once for all packets: connecting and disconnecting clients wait for at most one batch.
-        let connected = self.connected.read().unwrap_or_else(PoisonError::into_inner);
+        let connected = self.connected.read();
         // Successive packets for one client are passed together.
         let mut run: Option<(&Client, PacketBatch)> = None;
         for packet in packets.drain(..) {

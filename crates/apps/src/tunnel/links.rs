@@ -8,8 +8,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use std::sync::{Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use ropewalk_runtime::clock::unix_time;
 use ropewalk_runtime::endpoint::PathUse;
 use ropewalk_tunnel::{LinkRule, LinkUse, PathRule};
@@ -158,7 +158,7 @@ impl LinkLedger {
             reporter: None,
         };
         if ledger.rules.values().any(|rule| rule.cap.is_some()) {
-            ledger.write(&mut ledger.lock(), 1)?;
+            ledger.write(&mut ledger.counts.lock(), 1)?;
         }
         Ok(ledger)
     }
@@ -176,10 +176,6 @@ impl LinkLedger {
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Counts> {
-        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Counts `bytes` that a link has carried in either direction, even if the file cannot be written.
     pub fn count(&self, link: &str, bytes: u64) {
         self.count_in(this_month(), link, bytes);
@@ -187,7 +183,7 @@ impl LinkLedger {
 
     fn count_in(&self, month: Month, link: &str, bytes: u64) {
         let Some(rule) = self.rules.get(link).filter(|rule| rule.cap.is_some()) else { return };
-        let mut counts = self.lock();
+        let mut counts = self.counts.lock();
         let is_new = begin_month(&mut counts.now, month);
         let carried = counts.now.carried_bytes.entry(link.to_owned()).or_default();
         let before = rule.usage_at(*carried);
@@ -232,7 +228,7 @@ impl LinkLedger {
     /// Use and cost of a link now.
     pub fn rule(&self, link: &str) -> PathRule {
         let rule = self.rules.get(link).copied().unwrap_or_default();
-        let carried = self.lock().now.carried_bytes.get(link).copied().unwrap_or_default();
+        let carried = self.counts.lock().now.carried_bytes.get(link).copied().unwrap_or_default();
         PathRule { usage: rule.usage_at(carried), cost: rule.cost }
     }
 
@@ -253,7 +249,7 @@ impl LinkLedger {
 
     /// The links with caps, and their traffic this month.
     pub fn caps(&self) -> Vec<LinkCap> {
-        let counts = self.lock();
+        let counts = self.counts.lock();
         let is_past = this_month() > counts.now.month;
         let cap = |(link, rule): (&String, &LinkRule)| {
             let carried = counts.now.carried_bytes.get(link).filter(|_| !is_past);
@@ -268,7 +264,7 @@ impl Drop for LinkLedger {
     fn drop(&mut self) {
         if self.rules.values().any(|rule| rule.cap.is_some()) {
             // If it fails, the file stays ahead of the counts.
-            let _ = self.write(&mut self.lock(), 0);
+            let _ = self.write(&mut self.counts.lock(), 0);
         }
     }
 }

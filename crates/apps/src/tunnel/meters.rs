@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use parking_lot::Mutex;
 use ropewalk_base::Time;
 use ropewalk_runtime::clock::{Clock, unix_time};
 use ropewalk_runtime::seal::PublicKey;
@@ -47,10 +48,6 @@ impl Meters {
         Ok(Self { clock, file, by_key, is_changed, changed })
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<PublicKey, Arc<Meter>>> {
-        self.by_key.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The time for [`Meter::admit`].
     pub(super) fn now(&self) -> (Time, Month) {
         (self.clock.now(), Month::of_unix(unix_time().as_secs()))
@@ -60,7 +57,7 @@ impl Meters {
     pub(super) fn of(&self, key: PublicKey, limits: ClientLimits) -> Arc<Meter> {
         let now = self.clock.now();
         let fresh = || Arc::new(Meter::new(limits, Volume::default(), now));
-        let meter = self.lock().entry(key).or_insert_with(fresh).clone();
+        let meter = self.by_key.lock().entry(key).or_insert_with(fresh).clone();
         meter.set_limits(limits, now);
         meter
     }
@@ -68,7 +65,7 @@ impl Meters {
     /// Applies the limits of the current configuration.
     pub(super) fn refresh(&self, policy_of: &(dyn Fn(&PublicKey) -> TunnelPolicy + Send + Sync)) {
         let now = self.clock.now();
-        for (key, meter) in &*self.lock() {
+        for (key, meter) in &*self.by_key.lock() {
             meter.set_limits(policy_of(key).limits, now);
         }
     }
@@ -96,7 +93,7 @@ impl Meters {
         self.is_changed.store(false, Ordering::Relaxed);
         let mut changed = false;
         let volumes: Vec<(PublicKey, Volume)> = {
-            let all = self.lock();
+            let all = self.by_key.lock();
             let read = all.iter().map(|(key, meter)| {
                 changed |= meter.take_changed();
                 (*key, meter.read().1)
@@ -110,7 +107,7 @@ impl Meters {
     pub(super) fn figures(&self) -> Vec<ClientVolume> {
         let (_, month) = self.now();
         let mut used: Vec<ClientVolume> = Vec::new();
-        for (key, meter) in &*self.lock() {
+        for (key, meter) in &*self.by_key.lock() {
             let (limits, volume) = meter.read();
             let used_bytes = if volume.month >= month { volume.bytes } else { 0 };
             if let Some(quota_bytes) = limits.quota_bytes {

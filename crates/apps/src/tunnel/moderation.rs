@@ -1,8 +1,9 @@
 //! Reduces the wake-ups of a tunnel's threads: they pause before they wait, while many packets pass.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use parking_lot::Mutex;
 use ropewalk_base::Duration;
 use ropewalk_runtime::clock::Clock;
 use ropewalk_tunnel::Moderation;
@@ -53,16 +54,12 @@ impl ThreadModeration {
     /// Records that an association has carried `packets` packets since the last call for it. `tolerable` is the
     /// longest pause that does not harm it.
     pub fn observe(&self, packets: u64, tolerable: Duration) {
-        self.lock().observe(self.clock.now(), packets, tolerable);
+        self.moderation.lock().observe(self.clock.now(), packets, tolerable);
     }
 
     /// How long a thread pauses now before it waits.
     pub fn pause(&self) -> Duration {
-        self.lock().pause(self.clock.now())
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Moderation> {
-        self.moderation.lock().unwrap_or_else(PoisonError::into_inner)
+        self.moderation.lock().pause(self.clock.now())
     }
 }
 

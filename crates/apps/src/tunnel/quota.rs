@@ -4,8 +4,8 @@
 
 use std::fmt;
 use std::str::FromStr;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use parking_lot::Mutex;
 use ropewalk_base::date::civil_from_days;
 use ropewalk_base::{Duration, Time};
 use serde::{Deserialize, Serialize};
@@ -179,13 +179,9 @@ impl Meter {
         Self(Mutex::new(State { limits, buckets, volume, answered_at, used_up, changed: false }))
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Replaces the limits. Earlier usage still counts.
     pub fn set_limits(&self, limits: ClientLimits, now: Time) {
-        let mut state = self.lock();
+        let mut state = self.0.lock();
         if state.limits.rate_bps != limits.rate_bps {
             state.buckets = buckets(limits, now);
         }
@@ -205,7 +201,7 @@ impl Meter {
         direction: Direction,
         bytes: usize,
     ) -> Result<(), Excess> {
-        let mut state = self.lock();
+        let mut state = self.0.lock();
         let bytes = bytes as u64;
         state.volume.follow(month);
         let total = state.volume.bytes.saturating_add(bytes);
@@ -232,13 +228,13 @@ impl Meter {
 
     /// The limits, and the usage of the month of the last packet.
     pub fn read(&self) -> (ClientLimits, Volume) {
-        let state = self.lock();
+        let state = self.0.lock();
         (state.limits, state.volume)
     }
 
     /// Whether the volume has changed since the last call.
     pub fn take_changed(&self) -> bool {
-        std::mem::take(&mut self.lock().changed)
+        std::mem::take(&mut self.0.lock().changed)
     }
 }
 

@@ -1,9 +1,10 @@
 //! `ropewalk recv`: receives the files and folders of a `ropewalk send`.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use clap::Args;
+use parking_lot::Mutex;
 use ropewalk_apps::access::AccessList;
 use ropewalk_apps::files::{
     Admission, Admit, FileListener, Peer, Progress, Role, Rules, StoreError, Summary,
@@ -318,7 +319,7 @@ fn listener(
     // Senders are served one at a time, so later events belong to the one that connected last.
     let sender = Mutex::new(Peer::default());
     move |news| {
-        let mut sender = sender.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sender = sender.lock();
         if let TransferEvent::Connected(peer) = &news {
             let name = peer.key.and_then(|key| access.listed_name(&key));
             *sender = Peer { name: peer.name.clone().or(name), ..peer.clone() };

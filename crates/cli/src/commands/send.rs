@@ -1,9 +1,10 @@
 //! `ropewalk send`: sends files and folders to a `ropewalk recv`, over all paths at the same time.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use clap::Args;
+use parking_lot::Mutex;
 use ropewalk_apps::files::{
     FileConnector, Job, Manifest, ManifestError, Role, SendError, TransferEvent, TransferStatus,
     send, shown_path,
@@ -186,7 +187,7 @@ fn listener(
 fn show(screen: &Screen, last: &Mutex<PeerText>, retry: Duration, news: TransferEvent) {
     match news {
         TransferEvent::Lost(why) => {
-            let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut last = last.lock();
             if *last != why {
                 screen.note(format_args!("{why}; trying again for {retry}"));
                 *last = why;
@@ -198,7 +199,7 @@ fn show(screen: &Screen, last: &Mutex<PeerText>, retry: Duration, news: Transfer
         TransferEvent::Failed(name, why) => screen.note(format_args!("{name}: {why}")),
         // After progress, the same reason is reported again.
         TransferEvent::Started(..) | TransferEvent::Finished(..) => {
-            *last.lock().unwrap_or_else(PoisonError::into_inner) = PeerText::default();
+            *last.lock() = PeerText::default();
         }
         TransferEvent::Connected(_) => {}
     }

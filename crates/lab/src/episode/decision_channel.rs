@@ -1,8 +1,9 @@
 //! Passes decisions between the engine and the caller of an episode.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use parking_lot::Mutex;
 use ropewalk_base::Time;
 use ropewalk_engine::scheduler::{CustomScheduler, Decision, PathView, Schedule, View};
 
@@ -79,15 +80,11 @@ impl DecisionChannel {
     }
 
     pub fn observe<T>(&self, at: impl FnOnce(&Observation) -> T) -> T {
-        at(&self.pending().0)
+        at(&self.pending.lock().0)
     }
 
     pub fn answer(&self, decision: Decision) {
-        self.pending().1 = Some(decision);
-    }
-
-    fn pending(&self) -> MutexGuard<'_, (Observation, Option<Decision>)> {
-        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+        self.pending.lock().1 = Some(decision);
     }
 }
 
@@ -105,7 +102,7 @@ impl ChannelScheduler {
 
 impl Schedule for ChannelScheduler {
     fn decide(&mut self, view: &View<'_>) -> Decision {
-        let mut pending = self.channel.pending();
+        let mut pending = self.channel.pending.lock();
         if let Some(decision) = pending.1.take() {
             self.channel.is_pending.store(false, Ordering::Relaxed);
             return decision;

@@ -114,9 +114,9 @@ impl Runs {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Mutex;
 
     use super::*;
+    use parking_lot::Mutex;
 
     fn keys() -> BTreeSet<RunKey> {
         let key = |scheduler| {
@@ -138,8 +138,8 @@ mod tests {
     #[test]
     fn progress_counts_to_the_end() {
         let seen = Mutex::new(Vec::new());
-        Runs::execute(keys(), 1, &|done, of, _| seen.lock().unwrap().push((done, of)));
-        assert_eq!(*seen.lock().unwrap(), [(1, 3), (2, 3), (3, 3)]);
+        Runs::execute(keys(), 1, &|done, of, _| seen.lock().push((done, of)));
+        assert_eq!(*seen.lock(), [(1, 3), (2, 3), (3, 3)]);
     }
 
     #[test]

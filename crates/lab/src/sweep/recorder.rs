@@ -2,7 +2,8 @@
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+
+use parking_lot::Mutex;
 
 use super::error::SweepError;
 use super::grid::Grid;
@@ -33,7 +34,7 @@ impl RunRecorder {
                 return;
             }
             let row = grid.run(*point, *seed);
-            let written = self.finished.lock().unwrap_or_else(PoisonError::into_inner).0.keep(row);
+            let written = self.finished.lock().0.keep(row);
             if let Err(error) = written {
                 // Stop if results cannot be written: further work would be lost.
                 self.stop(error);
@@ -42,13 +43,12 @@ impl RunRecorder {
                 self.stop(SweepError::Stopped);
             }
         });
-        let (finished, failure) =
-            self.finished.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let (finished, failure) = self.finished.into_inner();
         failure.map_or(Ok(finished), Err)
     }
 
     fn stop(&self, why: SweepError) {
         self.stopped.store(true, Ordering::Relaxed);
-        self.finished.lock().unwrap_or_else(PoisonError::into_inner).1.get_or_insert(why);
+        self.finished.lock().1.get_or_insert(why);
     }
 }

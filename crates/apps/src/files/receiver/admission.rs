@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use super::inbox::Inbox;
 use super::store::{Rules, Store, StoreError};
@@ -34,7 +36,7 @@ impl Admission {
 
     /// Replaces the rules of the command. They apply to senders that connect from now on.
     pub fn set_rules(&self, rules: Rules) {
-        *self.rules.lock().unwrap_or_else(PoisonError::into_inner) = rules;
+        *self.rules.lock() = rules;
     }
 
     /// The inbox of this peer, with its directory and its rules.
@@ -42,7 +44,7 @@ impl Admission {
     /// # Errors
     /// Why the peer may not send, as text for both ends.
     pub fn admit(&self, peer: &Peer) -> Result<Inbox, String> {
-        let own = *self.rules.lock().unwrap_or_else(PoisonError::into_inner);
+        let own = *self.rules.lock();
         let Some(key) = &peer.key else { return self.inbox(&self.inbox, peer, own) };
         let Some(policy) = self.access.policy(key) else {
             return Err("this key is not in the access list".to_owned());
@@ -68,7 +70,7 @@ impl Admission {
     }
 
     fn directory(&self, name: &Path) -> Result<Arc<Store>, String> {
-        let mut directories = self.directories.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut directories = self.directories.lock();
         if let Some(store) = directories.get(name) {
             return Ok(store.clone());
         }

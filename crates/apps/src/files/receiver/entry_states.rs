@@ -14,8 +14,9 @@
 //! twice, or count without having been written.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use ropewalk_base::PeerText;
 
 use crate::files::watch::{TransferEvent, TransferStatus};
@@ -107,23 +108,19 @@ impl EntryStates {
         Self { watch, inner: Mutex::default() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Records a complete list with this number of entries.
     pub fn list(&self, entries: usize) {
-        self.lock().states = vec![EntryState::Listed; entries];
+        self.inner.lock().states = vec![EntryState::Listed; entries];
     }
 
     /// The state of an entry. `None` if it does not exist.
     pub fn state(&self, place: u32) -> Option<EntryState> {
-        self.lock().states.get(place as usize).copied()
+        self.inner.lock().states.get(place as usize).copied()
     }
 
     /// Changes the state of an entry, if it is in one of the states `from`. Returns whether it was.
     pub fn advance(&self, place: u32, from: &[EntryState], to: EntryState) -> bool {
-        let mut inner = self.lock();
+        let mut inner = self.inner.lock();
         let Some(state) = inner.states.get_mut(place as usize) else { return false };
         if !from.contains(state) {
             return false;
@@ -154,7 +151,7 @@ impl EntryStates {
     }
 
     fn end(&self, place: u32, entry: &Entry, why: &PeerText, to: EntryState) -> bool {
-        let mut inner = self.lock();
+        let mut inner = self.inner.lock();
         let Some(state) = inner.states.get_mut(place as usize) else { return false };
         let size = entry.size();
         let lost = match std::mem::replace(state, to) {
@@ -206,7 +203,7 @@ impl EntryStates {
     }
 
     fn add(&self, place: u32, more: Share) {
-        let mut inner = self.lock();
+        let mut inner = self.inner.lock();
         inner.placed = inner.placed.saturating_add(more.placed);
         // The share of a file with a final state is its size.
         if inner.states.get(place as usize).is_some_and(|state| !state.is_final()) {
@@ -219,24 +216,24 @@ impl EntryStates {
 
     /// Counts bytes of existing files that were read.
     pub fn add_read(&self, bytes: u64) {
-        let mut inner = self.lock();
+        let mut inner = self.inner.lock();
         inner.read = inner.read.saturating_add(bytes);
     }
 
     /// Bytes in their place, and bytes of existing files that were read.
     pub fn bytes(&self) -> (u64, u64) {
-        let inner = self.lock();
+        let inner = self.inner.lock();
         (inner.placed, inner.read)
     }
 
     /// Number of entries by their final state.
     pub fn counts(&self) -> Counts {
-        self.lock().counts
+        self.inner.lock().counts
     }
 
     /// The files that exist here now.
     pub fn done<'a>(&self, entries: &'a [Entry]) -> Vec<&'a Entry> {
-        let inner = self.lock();
+        let inner = self.inner.lock();
         let done = [EntryState::Received, EntryState::Same];
         let all = entries.iter().zip(&inner.states);
         all.filter(|(_, state)| done.contains(state)).map(|(entry, _)| entry).collect()
@@ -244,6 +241,6 @@ impl EntryStates {
 
     /// The failed entries and the reasons.
     pub fn take_failures(&self) -> Vec<(PeerText, PeerText)> {
-        std::mem::take(&mut self.lock().failures)
+        std::mem::take(&mut self.inner.lock().failures)
     }
 }

@@ -2,10 +2,11 @@
 //! systems handle many such waits concurrently.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 
+use parking_lot::Mutex;
 use ropewalk_base::PeerText;
 
 use super::entry_states::EntryState;
@@ -85,14 +86,14 @@ impl Finishers {
         for thread in self.threads {
             let _ = thread.join();
         }
-        std::mem::take(&mut self.shared.written.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut self.shared.written.lock())
     }
 }
 
 impl Shared {
     fn work(&self) {
         loop {
-            let next = self.queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
+            let next = self.queue.lock().recv();
             let Ok((place, work, _task)) = next else { return };
             let frame = match work {
                 Work::Finish(part) => self.finish(place, part),
@@ -105,7 +106,7 @@ impl Shared {
     fn finish(&self, place: u32, part: Part) -> Frame {
         match self.context.inbox.finish(&self.entries[place as usize], part) {
             Ok(()) => {
-                self.written.lock().unwrap_or_else(PoisonError::into_inner).insert(place);
+                self.written.lock().insert(place);
                 self.context.entry_states.advance(
                     place,
                     &[EntryState::Complete],

@@ -9,10 +9,11 @@ use std::fmt;
 use std::fs::{File, FileTimes};
 use std::io::{self, ErrorKind};
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use cap_std::fs::{DirBuilder, Metadata, OpenOptions};
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::folder_check::FolderCheck;
@@ -174,7 +175,7 @@ impl Inbox {
     /// Why nothing may be created in the folder of `path`.
     fn obstacle_beside(&self, path: &Path) -> io::Result<Option<&'static str>> {
         let folder = path.parent().unwrap_or(Path::new(""));
-        let mut check = self.folder_check.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut check = self.folder_check.lock();
         check.obstacle(&self.store.root, folder, self.rules.quota_bytes.is_some())
     }
 
@@ -196,7 +197,7 @@ impl Inbox {
     pub fn plan(&self, name: &Name, size: u64) -> io::Result<()> {
         let Some(limit) = self.rules.quota_bytes else { return Ok(()) };
         let growth = self.growth(name, size);
-        let mut planned = self.planned.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut planned = self.planned.lock();
         let sum = planned.saturating_add(growth);
         if !self.store.usage.has_room(sum, limit) {
             return Err(self.over_quota());
@@ -244,7 +245,7 @@ impl Inbox {
     pub fn begin(&self, entry: &Entry, offset: u64) -> io::Result<Part> {
         let (name, size, limit) = (&entry.name, entry.size(), self.rules.quota_bytes);
         if limit.is_some() {
-            let mut planned = self.planned.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut planned = self.planned.lock();
             *planned = planned.saturating_sub(self.growth(name, size));
         }
         Part::open(&self.store, self.part_name(name), offset, size, limit)?

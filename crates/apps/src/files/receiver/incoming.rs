@@ -1,7 +1,7 @@
 //! Handles arriving files, in the order of states that [`EntryStates`](super::entry_states::EntryStates) allows.
 
 use std::io;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use ropewalk_base::PeerText;
 
@@ -97,7 +97,7 @@ impl Files {
         self.change_state(place, &[EntryState::Fresh, EntryState::Partial], EntryState::Incoming)?;
         let size = self.entries[place as usize].size();
         let known = {
-            let mut beginnings = self.beginnings.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut beginnings = self.beginnings.lock();
             beginnings.remove(&place)
         };
         let hasher = match known {

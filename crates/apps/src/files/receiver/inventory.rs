@@ -1,8 +1,9 @@
 //! The thread that examines the existing entries, and answers the sender's list.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use ropewalk_base::PeerText;
 use tokio::sync::mpsc::Sender;
 
@@ -78,7 +79,7 @@ impl Inventory {
             }
             ExistingEntry::Part(len, hasher) => {
                 let hash = hasher.finalize().into();
-                let mut beginnings = self.beginnings.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut beginnings = self.beginnings.lock();
                 if beginnings.len() >= PARTS {
                     advance(EntryState::Fresh);
                     return Answer::Fresh;

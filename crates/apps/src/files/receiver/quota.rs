@@ -7,9 +7,10 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use cap_std::fs::Dir;
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::walk::{BOUNDS, walk};
@@ -71,7 +72,7 @@ impl Lease {
     /// # Errors
     /// That the file was taken over, or those of `act`.
     pub fn while_held<T>(&self, act: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
-        let is_revoked = self.is_revoked.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_revoked = self.is_revoked.lock();
         if *is_revoked {
             return Err(io::Error::other("a newer transfer sends the same file"));
         }
@@ -79,7 +80,7 @@ impl Lease {
     }
 
     fn revoke(&self) {
-        *self.is_revoked.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        *self.is_revoked.lock() = true;
     }
 }
 
@@ -157,10 +158,6 @@ impl Usage {
         &self.ledger
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.ledger.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn path_of(&self, part: &str) -> PathBuf {
         self.directory.join(HIDDEN).join(part)
     }
@@ -172,7 +169,7 @@ impl Usage {
     /// # Errors
     /// The directory has no account yet, and cannot be read.
     pub fn measure_if_due(&self, root: &Dir, now: impl Fn() -> Instant) -> io::Result<()> {
-        let mut inner = self.lock();
+        let mut inner = self.ledger.0.lock();
         let (start, before) = (now(), inner.accounts.get(&self.directory).copied());
         if before.is_some_and(|before| start < before.due) {
             return Ok(());
@@ -190,13 +187,13 @@ impl Usage {
 
     /// Makes the next measurement of the enclosing directories due: this one was created without a charge.
     pub fn expire_outer(&self, now: Instant) {
-        self.lock().around(&self.directory, |account| account.due = now);
+        self.ledger.0.lock().around(&self.directory, |account| account.due = now);
     }
 
     /// Bytes that the directory is charged, and all open unfinished files with their reservations.
     #[cfg(test)]
     pub fn account(&self) -> (Option<u64>, Vec<(PathBuf, u64)>) {
-        let inner = self.lock();
+        let inner = self.ledger.0.lock();
         let open = inner.open.iter().map(|(path, open)| (path.clone(), open.bytes)).collect();
         (inner.accounts.get(&self.directory).map(|account| account.used), open)
     }
@@ -209,12 +206,12 @@ impl Usage {
 
     /// Additional charge if an unfinished file grew to this size, bytes.
     pub fn growth(&self, work: &WorkDir, part: &str, size: u64) -> u64 {
-        cost(size).saturating_sub(self.charged(&self.lock(), work, part))
+        cost(size).saturating_sub(self.charged(&self.ledger.0.lock(), work, part))
     }
 
     /// Whether this number of additional bytes fits within the limit.
     pub fn has_room(&self, bytes: u64, limit: u64) -> bool {
-        self.lock().fits(&self.directory, bytes, Some(limit))
+        self.ledger.0.lock().fits(&self.directory, bytes, Some(limit))
     }
 
     /// Creates a directory by calling `make`. Returns false if that would exceed the limit.
@@ -227,7 +224,7 @@ impl Usage {
         limit: Option<u64>,
         make: impl FnOnce() -> io::Result<()>,
     ) -> io::Result<bool> {
-        let mut inner = self.lock();
+        let mut inner = self.ledger.0.lock();
         if !inner.fits(&self.directory, cost(0), limit) {
             return Ok(false);
         }
@@ -245,7 +242,7 @@ impl Usage {
         size: u64,
         limit: Option<u64>,
     ) -> Option<Arc<Lease>> {
-        let mut inner = self.lock();
+        let mut inner = self.ledger.0.lock();
         let before = self.charged(&inner, work, part);
         let bytes = before.max(cost(size));
         if !inner.fits(&self.directory, bytes - before, limit) {
@@ -263,7 +260,7 @@ impl Usage {
 
     /// Ends a reservation of an unfinished file. Its bytes on disk remain charged.
     pub fn close(&self, work: &WorkDir, part: &str, lease: &Arc<Lease>) {
-        let (mut inner, path) = (self.lock(), self.path_of(part));
+        let (mut inner, path) = (self.ledger.0.lock(), self.path_of(part));
         if inner.release(&path, lease) {
             inner.add(&path, on_disk(work, part));
         }
@@ -271,7 +268,7 @@ impl Usage {
 
     /// Removes an unfinished file unless another transfer has taken it over. It stays charged until it is closed.
     pub fn discard(&self, work: &WorkDir, part: &str, lease: &Arc<Lease>) {
-        let inner = self.lock();
+        let inner = self.ledger.0.lock();
         if inner.holds(&self.path_of(part), lease) {
             work.remove(part);
         }
@@ -291,7 +288,8 @@ impl Usage {
         size: u64,
         rename: impl FnOnce() -> io::Result<Option<u64>>,
     ) -> io::Result<()> {
-        let (mut inner, from, to) = (self.lock(), self.path_of(part), self.directory.join(path));
+        let (mut inner, from, to) =
+            (self.ledger.0.lock(), self.path_of(part), self.directory.join(path));
         let replaced = lease.while_held(rename)?;
         inner.release(&from, lease);
         // The file may still have the name of the unfinished file as well.

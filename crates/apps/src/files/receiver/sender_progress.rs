@@ -3,10 +3,11 @@
 //! A receiver serves one sender at a time. While another one waits, the current sender must make progress:
 //! [`PROGRESS_UNITS`] within each [`PROGRESS_TIME`], not counting the time in which this end works for it.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::sync::mpsc::Sender;
 use tokio::sync::mpsc::error::TrySendError;
@@ -70,13 +71,13 @@ impl SenderProgress {
         if self.disk.load(Ordering::Relaxed) {
             return Duration::ZERO;
         }
-        self.last_received.lock().unwrap_or_else(PoisonError::into_inner).elapsed()
+        self.last_received.lock().elapsed()
     }
 
     /// Records that something was received, and whether this end now waits for its disk.
     pub fn on_received(&self, disk: bool) {
         self.disk.store(disk, Ordering::Relaxed);
-        *self.last_received.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        *self.last_received.lock() = Instant::now();
     }
 
     /// Records progress in bytes or [`ENTRY_UNITS`].
@@ -111,7 +112,7 @@ impl SenderProgress {
 
     /// Ends the attempt. The first reason counts.
     pub fn end(&self, why: TransferError) {
-        self.end.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(why);
+        self.end.lock().get_or_insert(why);
         self.ending.notify_one();
     }
 
@@ -119,7 +120,7 @@ impl SenderProgress {
     pub async fn ended(&self) -> TransferError {
         loop {
             let ending = self.ending.notified();
-            if let Some(why) = self.end.lock().unwrap_or_else(PoisonError::into_inner).clone() {
+            if let Some(why) = self.end.lock().clone() {
                 return why;
             }
             ending.await;

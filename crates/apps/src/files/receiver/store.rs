@@ -6,10 +6,11 @@ use std::fmt;
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::quota::{Ledger, Usage};
@@ -177,7 +178,7 @@ impl Store {
 
     /// Records that a transfer has created this folder.
     pub(super) fn add_made(&self, name: &Name) {
-        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut made = self.made.lock();
         let cost = MADE_COST + name.bytes().len();
         if made.bytes + cost <= MADE_LIMIT && made.names.insert(name.clone()) {
             made.bytes += cost;
@@ -186,7 +187,7 @@ impl Store {
 
     /// Whether a transfer has created this folder and not settled it yet. Marks it as settled.
     pub(super) fn take_made(&self, name: &Name) -> bool {
-        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut made = self.made.lock();
         let was_ours = made.names.remove(name);
         if was_ours {
             made.bytes -= MADE_COST + name.bytes().len();

@@ -8,9 +8,9 @@ use std::ffi::OsStr;
 use std::fs::{File, TryLockError};
 use std::io::{self, ErrorKind, Seek, SeekFrom};
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
 
 use cap_std::fs::{Dir, DirBuilder, OpenOptions};
+use parking_lot::Mutex;
 
 use crate::files::names::HIDDEN;
 
@@ -74,7 +74,7 @@ impl WorkDir {
     /// # Errors
     /// The error of the system.
     pub fn dir(&self) -> io::Result<Dir> {
-        let mut now = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut now = self.open.lock();
         if !is_at(&self.root, HIDDEN, &now.dir)? {
             *now = open(&self.root)?;
         }
@@ -168,7 +168,7 @@ impl WorkDir {
 
     /// Removes the directory if it contains no unfinished files.
     pub fn remove_stale(&self) {
-        let now = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = self.open.lock();
         let entries = now.dir.entries().map(|entries| entries.take(2).count());
         if matches!(entries, Ok(1)) && matches!(is_at(&self.root, HIDDEN, &now.dir), Ok(true)) {
             let _ = now.dir.remove_file(LOCK);

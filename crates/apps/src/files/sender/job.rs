@@ -11,8 +11,8 @@
 //! cannot be done.
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use ropewalk_base::PeerText;
 
 use crate::files::manifest::Manifest;
@@ -125,7 +125,7 @@ impl Job {
         if !self.change(index, &[PENDING, SENT, CHECKED, DONE], FAILED) {
             return false;
         }
-        let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut failures = self.failures.lock();
         failures.count += 1;
         if failures.named.len() < NAMED_FAILURES {
             let name = PeerText::new(self.manifest.entries[index as usize].name.to_string());
@@ -181,24 +181,23 @@ impl Job {
 
     /// Number of failed entries.
     pub fn failed(&self) -> u64 {
-        self.failures.lock().unwrap_or_else(PoisonError::into_inner).count
+        self.failures.lock().count
     }
 
     /// Failed entries and the reasons: the first ten thousand.
     pub fn failures(&self) -> Vec<(PeerText, PeerText)> {
-        self.failures.lock().unwrap_or_else(PoisonError::into_inner).named.clone()
+        self.failures.lock().named.clone()
     }
 
     /// Stores a hasher that has processed the first `len` bytes of a file.
     pub fn remember(&self, index: u32, len: u64, hasher: &blake3::Hasher) {
         let hasher = hasher.clone();
-        *self.hashed.lock().unwrap_or_else(PoisonError::into_inner) =
-            Some(Hashed { index, len, hasher });
+        *self.hashed.lock() = Some(Hashed { index, len, hasher });
     }
 
     /// The stored hasher, if it has processed the first `len` bytes of this file.
     pub fn recall(&self, index: u32, len: u64) -> Option<blake3::Hasher> {
-        let hashed = self.hashed.lock().unwrap_or_else(PoisonError::into_inner);
+        let hashed = self.hashed.lock();
         let fits = |hashed: &&Hashed| hashed.index == index && hashed.len == len;
         hashed.as_ref().filter(fits).map(|hashed| hashed.hasher.clone())
     }

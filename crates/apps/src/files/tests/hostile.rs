@@ -65,7 +65,7 @@ pub fn say_stages(
         ends.out.send(there).expect("a receiver");
         let is_over = std::sync::atomic::AtomicBool::new(false);
         let finished = |it: Result<Summary, String>| {
-            *summary.lock().expect("unharmed") = it.ok();
+            *summary.lock() = it.ok();
             is_over.store(true, std::sync::atomic::Ordering::SeqCst);
             true
         };
@@ -99,7 +99,7 @@ pub fn say_stages(
             here.abort();
             let lost = |item: &TransferEvent| matches!(item, TransferEvent::Lost(_));
             while !is_over.load(std::sync::atomic::Ordering::SeqCst)
-                && !events.lock().expect("unharmed").iter().any(lost)
+                && !events.lock().iter().any(lost)
             {
                 tokio::time::sleep(Duration::from_millis(2)).await;
             }
@@ -110,8 +110,8 @@ pub fn say_stages(
             result = receiving => panic!("the receiver has ended: {result:?}"),
         }
     });
-    let events = events.lock().expect("unharmed").clone();
-    ((heard, events), summary.into_inner().expect("unharmed"))
+    let events = events.lock().clone();
+    ((heard, events), summary.into_inner())
 }
 
 pub fn frames(frames: &[Frame]) -> Vec<u8> {

@@ -128,7 +128,7 @@ fn a_peer_that_ends_each_association_without_a_message_is_named_as_another_servi
     });
     assert_eq!(sent, Err(SendError::OtherService));
     assert!(sent.unwrap_err().is_refusal());
-    let events = events.lock().expect("unharmed");
+    let events = events.lock();
     let attempts = events.iter().filter(|event| matches!(event, TransferEvent::Connected(_)));
     assert_eq!(attempts.count(), 5);
 }

@@ -7,8 +7,9 @@ mod policy;
 mod resolver;
 mod rule;
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
+use parking_lot::RwLock;
 use ropewalk_base::PeerText;
 use tokio::task::JoinSet;
 
@@ -65,7 +66,7 @@ impl Exit {
 
     /// Replaces the policy. It applies to connections that are opened from now on.
     pub fn set_policy(&self, policy: Policy) {
-        *self.policy.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(policy);
+        *self.policy.write() = Arc::new(policy);
     }
 
     /// Replaces the limits. Existing connections beyond a lower limit continue.
@@ -106,7 +107,7 @@ impl Exit {
 impl Session {
     async fn connect(&self, incoming: Incoming) {
         let Exit { policy, resolver, quotas, permissions, .. } = &self.exit;
-        let policy = policy.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let policy = policy.read().clone();
         let permissions = match &self.client.key {
             Some(key) => permissions(key),
             None => Some(ExitPolicy::default()),

@@ -84,7 +84,7 @@ async fn a_waiting_user_who_holds_less_is_served_first_and_who_gives_up_is_forgo
     let last = tokio::time::timeout(limit, first_waits).await.expect("served at last");
     drop(last);
     assert_eq!(quota.used(), 0);
-    assert!(quota.shared.lock().users.is_empty(), "nobody is remembered");
+    assert!(quota.shared.state.lock().users.is_empty(), "nobody is remembered");
 }
 
 proptest! {

@@ -99,7 +99,7 @@ pub async fn read_device(
     loop {
         reader.read(&mut batch).await?;
         let (inlet, own, hubs) = {
-            let state = shared.lock();
+            let state = shared.state.lock();
             let own: Vec<_> = state.addresses.iter().map(IpNet::addr).collect();
             (state.inlet.clone(), own, state.hubs.clone())
         };

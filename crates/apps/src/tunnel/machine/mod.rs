@@ -27,9 +27,10 @@ use std::fmt::Display;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use ipnet::IpNet;
+use parking_lot::{Mutex, MutexGuard};
 use ropewalk_runtime::system::routes;
 use tokio::sync::watch::{Receiver, Sender};
 
@@ -194,12 +195,12 @@ impl Machine {
     /// # Errors
     /// The journal cannot be written.
     pub fn hold(&self) -> Result<(), TunnelError> {
-        Ok(self.lock().journal.hold()?)
+        Ok(self.0.state.lock().journal.hold()?)
     }
 
     /// Opens the machine with its last clone, unless it is held closed. For an orderly end.
     pub fn opens_at_end(&self) {
-        self.lock().journal.opens_at_end();
+        self.0.state.lock().journal.opens_at_end();
     }
 
     /// Lets packets reach these hubs outside of the tunnel, and no others.
@@ -242,7 +243,7 @@ impl Machine {
     /// # Errors
     /// The error of the system.
     pub(super) fn set_mtu(&self, mtu: u32) -> io::Result<()> {
-        self.lock().routing.set_mtu(mtu)
+        self.0.state.lock().routing.set_mtu(mtu)
     }
 
     /// Lets the machine forward packets of the families of these networks.
@@ -287,7 +288,8 @@ impl Machine {
         if servers.is_empty() {
             return Ok(());
         }
-        let by_resolved = self.lock().name_servers.as_ref().is_some_and(NameServers::by_resolved);
+        let by_resolved =
+            self.0.state.lock().name_servers.as_ref().is_some_and(NameServers::by_resolved);
         let by_resolved = match by_resolved {
             true => name_servers::set_in_resolved(interface, &servers).await,
             false => Ok(()),
@@ -307,7 +309,7 @@ impl Machine {
 
     /// Compares the routes with the desired state now. A failure is reported when it is tried again.
     pub(super) fn look_at_routes(&self) {
-        let state = &mut *self.lock();
+        let state = &mut *self.0.state.lock();
         let _ = state.routing.compare_device();
         let _ = state.routing.compare_exceptions(&mut state.journal);
     }
@@ -341,7 +343,7 @@ impl Machine {
                 }
             };
             let found = {
-                let mut state = self.lock();
+                let mut state = self.0.state.lock();
                 let names = state.name_servers.as_ref();
                 let filter = state.locks.is_some() || state.forwarding.is_some();
                 watch.also(filter, names.and_then(NameServers::watched_file));
@@ -375,13 +377,15 @@ impl Machine {
         mut declared: Receiver<()>,
     ) -> Infallible {
         loop {
-            let wanted = self.lock().name_servers.as_ref().and_then(NameServers::in_resolved);
+            let wanted =
+                self.0.state.lock().name_servers.as_ref().and_then(NameServers::in_resolved);
             let Some((interface, servers)) = wanted.clone() else {
                 let _ = declared.changed().await;
                 continue;
             };
             let is_other = async {
-                while self.lock().name_servers.as_ref().and_then(NameServers::in_resolved) == wanted
+                while self.0.state.lock().name_servers.as_ref().and_then(NameServers::in_resolved)
+                    == wanted
                 {
                     let _ = declared.changed().await;
                 }
@@ -394,13 +398,9 @@ impl Machine {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Locks the state to change the desired state.
     fn declare(&self) -> MutexGuard<'_, State> {
-        let state = self.lock();
+        let state = self.0.state.lock();
         self.0.declared.send_replace(());
         state
     }

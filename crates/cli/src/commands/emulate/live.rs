@@ -1,7 +1,6 @@
 //! Builds an emulation from the scenario and the arguments, and runs it.
 
-use std::sync::{Mutex, PoisonError};
-
+use parking_lot::Mutex;
 use ropewalk_apps::observe::{BindError, EmulationFigures, LinkFigures, MetricsServer};
 use ropewalk_base::Time;
 use ropewalk_lab::live::{LiveNetwork, live_network};
@@ -57,7 +56,7 @@ fn serve(server: MetricsServer, traffic: LiveTraffic) -> std::io::Result<()> {
     let rates = Mutex::new(Rates::default());
     server.start(Box::new(move |accept| {
         let latest = traffic.latest();
-        let mut rates = rates.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut rates = rates.lock();
         let both = latest.paths.iter().flat_map(|path| {
             [("up", &path.up), ("down", &path.down)].map(|(way, traffic)| (path, way, traffic))
         });

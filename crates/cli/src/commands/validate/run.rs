@@ -4,9 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::thread;
 
+use parking_lot::Mutex;
 use ropewalk_base::Duration;
 use ropewalk_lab::live::check_live;
 use ropewalk_lab::validate::{
@@ -182,14 +182,14 @@ fn run_all(
                             Some(recorded) => compare_recorded(args, job, recorded),
                             None => run(args, job, &room),
                         };
-                        done.lock().unwrap_or_else(PoisonError::into_inner)[at] = Some(cell);
+                        done.lock()[at] = Some(cell);
                         progress.step();
                     }
                 });
             }
         });
     });
-    let done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let done = done.into_inner();
     let (mut cells, mut failures) = (Vec::new(), Vec::new());
     for (outcome, (name, _, transport)) in done.into_iter().zip(jobs) {
         match outcome {

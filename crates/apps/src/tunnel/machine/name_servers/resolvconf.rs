@@ -9,9 +9,9 @@ use std::net::IpAddr;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 
@@ -67,7 +67,7 @@ impl Resolvconf {
     pub fn keep(&self) -> Result<(), JournalError> {
         let failed = |error| JournalError::Io(self.program.clone(), error);
         let Ok(now) = fs::read(RESOLV_CONF) else { return Ok(()) };
-        let mut replaced = self.replaced.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut replaced = self.replaced.lock();
         // It may be configured to write another file: then this one stays as it is.
         if now.starts_with(SIGNATURE) || *replaced == now {
             return Ok(());
