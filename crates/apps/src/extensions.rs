@@ -1,7 +1,5 @@
 //! Extensions of SCTP that users choose by their names.
 
-use std::fmt;
-
 use ropewalk_runtime::endpoint::{Association, ChunkTypes, Transport};
 
 /// An extension that an end offers to its peer. It is used if the peer offers it as well. Stream reconfiguration is
@@ -75,16 +73,9 @@ impl Extension {
 }
 
 /// No extension has this name.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{} are known", Extension::NAMES.map(|(name, _)| name).join(", "))]
 pub struct UnknownExtension;
-
-impl fmt::Display for UnknownExtension {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} are known", Extension::NAMES.map(|(name, _)| name).join(", "))
-    }
-}
-
-impl std::error::Error for UnknownExtension {}
 
 /// The types of chunks that an end can have authenticated, by the names of their RFCs.
 const CHUNKS: [(&str, u8); 19] = [
@@ -145,17 +136,9 @@ pub fn chunk_names(types: ChunkTypes) -> Vec<&'static str> {
 }
 
 /// No chunk that can be authenticated has this name.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("`{0}` is no chunk that can be authenticated; {all} are", all = CHUNKS.map(|(name, _)| name).join(", "))]
 pub struct UnknownChunk(String);
-
-impl fmt::Display for UnknownChunk {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let all = CHUNKS.map(|(name, _)| name).join(", ");
-        write!(f, "`{}` is no chunk that can be authenticated; {all} are", self.0)
-    }
-}
-
-impl std::error::Error for UnknownChunk {}
 
 #[cfg(test)]
 mod tests {

@@ -25,11 +25,13 @@ const LINE_HELP: &str = "a line is a number from 0 to 65535, a space, and a secr
      hexadecimal digits; `ropewalk keygen --secrets FILE` creates such a file";
 
 /// Why a file with secrets was rejected. It names no part of a secret.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum SecretsError {
     /// The file cannot be read, or others may read it.
+    #[error("{0}")]
     File(KeyFileError),
     /// A line is wrong.
+    #[error("{path}:{line}: {problem}", path = .path.display())]
     Line {
         /// The file.
         path: PathBuf,
@@ -39,6 +41,7 @@ pub enum SecretsError {
         problem: SecretProblem,
     },
     /// The file has no secret.
+    #[error("{}: there is no secret in this file", .0.display())]
     Empty(PathBuf),
 }
 
@@ -73,18 +76,6 @@ impl fmt::Display for SecretProblem {
         }
     }
 }
-
-impl fmt::Display for SecretsError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::File(error) => error.fmt(f),
-            Self::Line { path, line, problem } => write!(f, "{}:{line}: {problem}", path.display()),
-            Self::Empty(path) => write!(f, "{}: there is no secret in this file", path.display()),
-        }
-    }
-}
-
-impl std::error::Error for SecretsError {}
 
 impl SecretsError {
     /// Advice on how to solve the problem.

@@ -5,11 +5,13 @@ use core::fmt;
 use ropewalk_base::Time;
 
 /// Error of a run.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, thiserror::Error)]
 pub enum RunError {
     /// The scheduler is unknown.
+    #[error("{0}")]
     Scheduler(String),
     /// A custom scheduler made an illegal decision or failed.
+    #[error("the scheduler {name:?} failed: {text}")]
     CustomScheduler {
         /// Name of the scheduler.
         name: String,
@@ -17,8 +19,10 @@ pub enum RunError {
         text: String,
     },
     /// The network cannot be built.
+    #[error("{0}")]
     Network(String),
     /// No event is pending although the transfer is not complete.
+    #[error("the transfer stopped at {at} with {delivered} B delivered: {diagnosis}")]
     Stuck {
         /// Time of the last event.
         at: Time,
@@ -28,22 +32,6 @@ pub enum RunError {
         diagnosis: String,
     },
 }
-
-impl fmt::Display for RunError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Scheduler(text) | Self::Network(text) => f.write_str(text),
-            Self::CustomScheduler { name, text } => {
-                write!(f, "the scheduler {name:?} failed: {text}")
-            }
-            Self::Stuck { at, delivered, diagnosis } => {
-                write!(f, "the transfer stopped at {at} with {delivered} B delivered: {diagnosis}")
-            }
-        }
-    }
-}
-
-impl core::error::Error for RunError {}
 
 impl RunError {
     /// The part `name` of the network cannot be built.

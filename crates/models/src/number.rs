@@ -1,9 +1,8 @@
 //! Validation of arguments, and the errors that report invalid ones.
 
-use core::fmt;
-
 /// A number outside the range for which the model is defined.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
+#[error("{name} = {value} is out of range: it must be {valid}")]
 pub struct OutOfRange {
     /// Name of the argument, with its unit.
     pub name: &'static str,
@@ -13,20 +12,14 @@ pub struct OutOfRange {
     pub valid: &'static str,
 }
 
-impl fmt::Display for OutOfRange {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} = {} is out of range: it must be {}", self.name, self.value, self.valid)
-    }
-}
-
-impl core::error::Error for OutOfRange {}
-
 /// Error in the arguments of a model of several paths.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 pub enum PathsError {
     /// A number is out of range.
+    #[error("{0}")]
     Number(OutOfRange),
     /// Fewer paths than the model needs.
+    #[error("{given} path(s) given, this model needs at least {least}")]
     TooFew {
         /// Number of paths given.
         given: usize,
@@ -34,6 +27,7 @@ pub enum PathsError {
         least: usize,
     },
     /// Lists that should have one entry per path differ in length.
+    #[error("{rates} rates but {round_trips} round trips: give one of each per path")]
     Lengths {
         /// Entries of the rates.
         rates: usize,
@@ -41,22 +35,6 @@ pub enum PathsError {
         round_trips: usize,
     },
 }
-
-impl fmt::Display for PathsError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Number(e) => e.fmt(f),
-            Self::TooFew { given, least } => {
-                write!(f, "{given} path(s) given, this model needs at least {least}")
-            }
-            Self::Lengths { rates, round_trips } => {
-                write!(f, "{rates} rates but {round_trips} round trips: give one of each per path")
-            }
-        }
-    }
-}
-
-impl core::error::Error for PathsError {}
 
 impl From<OutOfRange> for PathsError {
     fn from(e: OutOfRange) -> Self {

@@ -43,19 +43,25 @@ impl fmt::Display for PacketRange {
 pub const ORDER_ENTRIES_MAX: u64 = 1 << 20;
 
 /// Error in making an order or lists.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum OrderError {
     /// A path with a delay of zero ticks would always be due.
+    #[error("path {path} has a delay of 0 ticks, it must be at least 1")]
     ZeroDelay {
         /// Index of the path.
         path: usize,
     },
     /// The vector would exceed [`ORDER_ENTRIES_MAX`].
+    #[error(
+        "the order would have {entries} entries, at most {ORDER_ENTRIES_MAX} are made: \
+         take a larger quantum or a shorter period"
+    )]
     TooLong {
         /// Number of entries.
         entries: u64,
     },
     /// The order names a path without a capacity.
+    #[error("the order names path {path}, but there are only {paths}")]
     UnknownPath {
         /// Index of the path.
         path: usize,
@@ -63,34 +69,12 @@ pub enum OrderError {
         paths: usize,
     },
     /// A path with capacity 0 is due.
+    #[error("path {path} is due with 0 packets, it must have at least 1")]
     ZeroPackets {
         /// Index of the path.
         path: usize,
     },
 }
-
-impl fmt::Display for OrderError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::ZeroDelay { path } => {
-                write!(f, "path {path} has a delay of 0 ticks, it must be at least 1")
-            }
-            Self::TooLong { entries } => write!(
-                f,
-                "the order would have {entries} entries, at most {ORDER_ENTRIES_MAX} are made: \
-                 take a larger quantum or a shorter period"
-            ),
-            Self::UnknownPath { path, paths } => {
-                write!(f, "the order names path {path}, but there are only {paths}")
-            }
-            Self::ZeroPackets { path } => {
-                write!(f, "path {path} is due with 0 packets, it must have at least 1")
-            }
-        }
-    }
-}
-
-impl core::error::Error for OrderError {}
 
 /// The order in which paths deliver in one period: entry j is the path whose packets should
 /// arrive j-th (Sarwar et al. 2013, Algorithm 1).

@@ -1,7 +1,5 @@
 //! The period after which a delay-aware schedule repeats.
 
-use core::fmt;
-
 use crate::number::{OutOfRange, positive};
 
 /// Default quantum in which delays are counted: a millisecond, as the papers do.
@@ -29,21 +27,25 @@ pub fn delay_ticks(delay_s: f64, quantum_s: f64) -> Result<u64, OutOfRange> {
 }
 
 /// Error in computing a period.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PeriodError {
     /// There are no delays.
+    #[error("no paths given, a schedule needs at least 1")]
     NoPaths,
     /// A path has a delay of zero ticks.
+    #[error("path {path} has a delay of 0 ticks, it must be at least 1")]
     ZeroDelay {
         /// Index of the path.
         path: usize,
     },
     /// A path has a capacity of zero.
+    #[error("path {path} carries 0 packets per delay, it must be at least 1")]
     ZeroPackets {
         /// Index of the path.
         path: usize,
     },
     /// The numbers of delays and capacities differ.
+    #[error("{delays} delays but {capacities} capacities: one of each per path")]
     Lengths {
         /// Number of delays.
         delays: usize,
@@ -51,6 +53,10 @@ pub enum PeriodError {
         capacities: usize,
     },
     /// The cap is shorter than the longest delay, so that its path would never send.
+    #[error(
+        "a period of at most {cap_ticks} ticks leaves a path out: the cap must be at \
+         least the longest delay, {least}"
+    )]
     CapTooShort {
         /// The cap, in ticks.
         cap_ticks: u64,
@@ -58,35 +64,9 @@ pub enum PeriodError {
         least: u64,
     },
     /// The number of packets in a period exceeds 64 bits.
+    #[error("the packets of one period do not fit into 64 bits: lower the cap")]
     TooManyPackets,
 }
-
-impl fmt::Display for PeriodError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoPaths => write!(f, "no paths given, a schedule needs at least 1"),
-            Self::ZeroDelay { path } => {
-                write!(f, "path {path} has a delay of 0 ticks, it must be at least 1")
-            }
-            Self::ZeroPackets { path } => {
-                write!(f, "path {path} carries 0 packets per delay, it must be at least 1")
-            }
-            Self::Lengths { delays, capacities } => {
-                write!(f, "{delays} delays but {capacities} capacities: one of each per path")
-            }
-            Self::CapTooShort { cap_ticks, least } => write!(
-                f,
-                "a period of at most {cap_ticks} ticks leaves a path out: the cap must be at \
-                 least the longest delay, {least}"
-            ),
-            Self::TooManyPackets => {
-                write!(f, "the packets of one period do not fit into 64 bits: lower the cap")
-            }
-        }
-    }
-}
-
-impl core::error::Error for PeriodError {}
 
 /// The period of a schedule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -99,7 +99,7 @@ impl Standard {
 }
 
 /// The name is not that of a standard.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct UnknownStandard(String);
 
 impl fmt::Display for UnknownStandard {
@@ -108,8 +108,6 @@ impl fmt::Display for UnknownStandard {
         Standard::ALL.iter().try_for_each(|standard| write!(f, " \"{}\"", standard.name()))
     }
 }
-
-impl core::error::Error for UnknownStandard {}
 
 impl FromStr for Standard {
     type Err = UnknownStandard;

@@ -23,7 +23,7 @@ pub struct Trace {
 }
 
 /// Error in parsing a trace.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct TraceError {
     /// Number of the line, from 1; 0 for an error of the entire trace.
     pub line: usize,
@@ -68,8 +68,6 @@ impl fmt::Display for TraceError {
         }
     }
 }
-
-impl core::error::Error for TraceError {}
 
 /// Parses a trace. Blank lines are skipped.
 ///
@@ -226,24 +224,15 @@ pub fn to_mahimahi(
 }
 
 /// Error in converting rate steps to a trace.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConvertError {
     /// The steps go back in time.
+    #[error("{0}")]
     Steps(OutOfOrder),
     /// The result is not a valid trace.
+    #[error("{0}")]
     Trace(TraceError),
 }
-
-impl fmt::Display for ConvertError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Steps(error) => error.fmt(f),
-            Self::Trace(error) => error.fmt(f),
-        }
-    }
-}
-
-impl core::error::Error for ConvertError {}
 
 #[cfg(test)]
 mod tests {

@@ -12,22 +12,14 @@ pub struct Schedule<T> {
 }
 
 /// The steps of a schedule are not in order of time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("step {index} at {at} lies before its predecessor; list steps in order of time")]
 pub struct OutOfOrder {
     /// Index of the first step that is before its predecessor.
     pub index: usize,
     /// Time of that step.
     pub at: Time,
 }
-
-impl core::fmt::Display for OutOfOrder {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        let Self { index, at } = self;
-        write!(f, "step {index} at {at} lies before its predecessor; list steps in order of time")
-    }
-}
-
-impl core::error::Error for OutOfOrder {}
 
 impl<T> Schedule<T> {
     /// A constant value.

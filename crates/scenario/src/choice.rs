@@ -1,7 +1,5 @@
 //! A value that is one of several names.
 
-use core::fmt;
-
 use crate::suggest;
 
 /// A name that a key may have, and what it means.
@@ -22,21 +20,14 @@ pub trait Named: Copy + Sized + 'static {
 }
 
 /// A name is not in its list of choices.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}; {help}")]
 pub struct UnknownName {
     /// What is wrong.
     pub message: String,
     /// A hint: what would be valid.
     pub help: String,
 }
-
-impl fmt::Display for UnknownName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}; {}", self.message, self.help)
-    }
-}
-
-impl core::error::Error for UnknownName {}
 
 /// The index of `text` in `choices`.
 pub(crate) fn find_name(text: &str, choices: &[Choice]) -> Result<usize, UnknownName> {

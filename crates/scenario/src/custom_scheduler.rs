@@ -1,6 +1,5 @@
 //! Custom schedulers: names that the caller of the parser permits besides the built-in ones.
 
-use core::fmt;
 use std::sync::Arc;
 
 use crate::choice::Named;
@@ -11,19 +10,12 @@ use crate::types::SchedulerName;
 const LONGEST: usize = 64;
 
 /// The name is not allowed for a scheduler.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a scheduler cannot be called {name:?}: {reason}")]
 pub struct SchedulerNameError {
     name: String,
     reason: String,
 }
-
-impl fmt::Display for SchedulerNameError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "a scheduler cannot be called {:?}: {}", self.name, self.reason)
-    }
-}
-
-impl core::error::Error for SchedulerNameError {}
 
 /// Checks the name of a custom scheduler.
 ///

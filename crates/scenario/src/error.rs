@@ -79,7 +79,7 @@ impl fmt::Display for Problem {
 
 /// All problems of a scenario in the order of the file, at most [`ScenarioError::MOST`]. Its `Display` is for
 /// people, with several lines per problem.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct ScenarioError {
     /// The problems, at least one.
     pub problems: Vec<Problem>,
@@ -116,5 +116,3 @@ impl fmt::Display for ScenarioError {
         Ok(())
     }
 }
-
-impl core::error::Error for ScenarioError {}

@@ -1,7 +1,5 @@
 //! The Data Channel Establishment Protocol (RFC 8832, 5): the formats of DATA_CHANNEL_OPEN and DATA_CHANNEL_ACK.
 
-use core::fmt;
-
 use ropewalk_base::Duration;
 
 use crate::channel::{ChannelOptions, Reliability};
@@ -27,30 +25,21 @@ pub enum Dcep {
 }
 
 /// Why bytes are not a message of the protocol.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum DcepError {
     /// The message is empty, or its type is unknown.
+    #[error("the message type is unknown")]
     Type,
     /// The length contradicts the fields.
+    #[error("the length differs from what the fields say")]
     Length,
     /// The channel type is not assigned.
+    #[error("the channel type is not assigned")]
     ChannelType,
     /// The label or the protocol is not UTF-8.
+    #[error("the label or the protocol is not UTF-8")]
     Text,
 }
-
-impl fmt::Display for DcepError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Type => "the message type is unknown",
-            Self::Length => "the length differs from what the fields say",
-            Self::ChannelType => "the channel type is not assigned",
-            Self::Text => "the label or the protocol is not UTF-8",
-        })
-    }
-}
-
-impl core::error::Error for DcepError {}
 
 impl Dcep {
     /// Encodes the message. The label and the protocol of an OPEN have at most 65,535 bytes each, which

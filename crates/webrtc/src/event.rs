@@ -1,7 +1,5 @@
 //! Events of a connection for the application, and the errors of its calls.
 
-use core::fmt;
-
 use bytes::Bytes;
 use ropewalk_engine::sctp::association::CloseReason;
 
@@ -110,26 +108,35 @@ pub enum ChannelClosed {
 }
 
 /// A violation by the peer on a stream.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Violation {
     /// A DATA_CHANNEL_OPEN or DATA_CHANNEL_ACK is not well formed (RFC 8832, 6).
+    #[error("the peer sent a malformed message of the establishment protocol")]
     Malformed,
     /// The peer opened a channel on a stream that only this end may open (RFC 8832, 6).
+    #[error("the peer opened a channel with a number that belongs to this end")]
     Parity,
     /// A channel was opened on a stream that is in use (RFC 8832, 6).
+    #[error("the peer opened a channel that exists")]
     InUse,
     /// A channel was opened beyond [`Config::max_channels`](crate::Config::max_channels) or
     /// [`Config::text_limit`](crate::Config::text_limit).
+    #[error("the peer opened more channels, or longer labels, than this end takes")]
     TooMany,
     /// A message arrived on a stream that no channel uses (RFC 8832, 6).
+    #[error("the peer sent a message on a channel that was not opened")]
     Unopened,
     /// The payload protocol identifier of a message is unknown (RFC 8831, 6.6).
+    #[error("the peer sent a message of unknown kind")]
     Kind,
     /// A string is not UTF-8.
+    #[error("the peer sent a string that is not UTF-8")]
     Text,
     /// A message is longer than [`Config::max_message_size`](crate::Config::max_message_size).
+    #[error("the peer sent a message longer than the limit of this end")]
     TooLong,
     /// A DATA_CHANNEL_ACK arrived on a channel that this end did not announce, or for the second time.
+    #[error("the peer acknowledged a channel that waits for no acknowledgement")]
     UnexpectedAck,
 }
 
@@ -150,65 +157,42 @@ impl Violation {
     ];
 }
 
-impl fmt::Display for Violation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Malformed => "the peer sent a malformed message of the establishment protocol",
-            Self::Parity => "the peer opened a channel with a number that belongs to this end",
-            Self::InUse => "the peer opened a channel that exists",
-            Self::TooMany => "the peer opened more channels, or longer labels, than this end takes",
-            Self::Unopened => "the peer sent a message on a channel that was not opened",
-            Self::Kind => "the peer sent a message of unknown kind",
-            Self::Text => "the peer sent a string that is not UTF-8",
-            Self::TooLong => "the peer sent a message longer than the limit of this end",
-            Self::UnexpectedAck => {
-                "the peer acknowledged a channel that waits for no acknowledgement"
-            }
-        })
-    }
-}
-
 /// Why [`Connection::open`](crate::Connection::open) refused a channel.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum OpenError {
     /// The number was negotiated, but another channel uses it.
+    #[error("a channel with this number exists")]
     InUse,
     /// The number exceeds those of the streams.
+    #[error("the association has fewer streams than this number needs")]
     NoSuchStream,
     /// The number of channels has reached [`Config::max_channels`](crate::Config::max_channels), or no number is
     /// free.
+    #[error("there are as many channels as the configuration permits")]
     TooMany,
     /// The label or the protocol has more than 65,535 bytes.
+    #[error("a label or protocol has at most 65535 bytes")]
     TextTooLong,
     /// The association is closing or has ended.
+    #[error("the association is closing or closed")]
     Closing,
 }
 
-impl fmt::Display for OpenError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::InUse => "a channel with this number exists",
-            Self::NoSuchStream => "the association has fewer streams than this number needs",
-            Self::TooMany => "there are as many channels as the configuration permits",
-            Self::TextTooLong => "a label or protocol has at most 65535 bytes",
-            Self::Closing => "the association is closing or closed",
-        })
-    }
-}
-
-impl core::error::Error for OpenError {}
-
 /// Why [`Connection::send`](crate::Connection::send) refused a message.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum SendError {
     /// There is no such channel.
+    #[error("there is no such channel")]
     NoSuchChannel,
     /// The association is not established yet.
+    #[error("the association is not established yet")]
     NotConnected,
     /// The channel, or the association, is closing.
+    #[error("the channel is closing")]
     Closing,
     /// The message is longer than the peer accepts
     /// ([`Config::peer_max_message_size`](crate::Config::peer_max_message_size)).
+    #[error("a message of {length} bytes exceeds the peer's limit of {limit} bytes")]
     TooLong {
         /// Length of the message, bytes.
         length: usize,
@@ -216,21 +200,6 @@ pub enum SendError {
         limit: usize,
     },
     /// The send buffer is full. [`Event::Writable`] follows when it has room again.
+    #[error("the send buffer is full; wait until it is writable")]
     Full,
 }
-
-impl fmt::Display for SendError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoSuchChannel => f.write_str("there is no such channel"),
-            Self::NotConnected => f.write_str("the association is not established yet"),
-            Self::Closing => f.write_str("the channel is closing"),
-            Self::TooLong { length, limit } => {
-                write!(f, "a message of {length} bytes exceeds the peer's limit of {limit} bytes")
-            }
-            Self::Full => f.write_str("the send buffer is full; wait until it is writable"),
-        }
-    }
-}
-
-impl core::error::Error for SendError {}

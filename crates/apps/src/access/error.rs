@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 /// Why an access file was rejected.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct AccessError {
     /// The file.
     pub path: PathBuf,
@@ -46,5 +46,3 @@ impl fmt::Display for AccessError {
         }
     }
 }
-
-impl std::error::Error for AccessError {}

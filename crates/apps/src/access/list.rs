@@ -47,11 +47,13 @@ pub struct Changes {
 }
 
 /// Why a peer is not admitted.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// The list has no entry for this key.
+    #[error("the key {0} is not in the access list")]
     NotListed(PublicKey),
     /// The peer's entry has expired.
+    #[error("the entry of {} ({}) has expired", .0.name, .0.key)]
     Expired(Arc<PeerPolicy>),
 }
 
@@ -236,16 +238,5 @@ impl fmt::Debug for AccessList {
             .field("file", &self.shared.file)
             .field("peers", &peers)
             .finish_non_exhaustive()
-    }
-}
-
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotListed(key) => write!(f, "the key {key} is not in the access list"),
-            Self::Expired(policy) => {
-                write!(f, "the entry of {} ({}) has expired", policy.name, policy.key)
-            }
-        }
     }
 }

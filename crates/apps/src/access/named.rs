@@ -1,6 +1,5 @@
 //! Peers by name or by key, and where this user's list of peers and default key are.
 
-use std::fmt;
 use std::path::{Path, PathBuf};
 
 use ropewalk_runtime::seal::{KeyError, PublicKey};
@@ -27,13 +26,16 @@ pub enum NamedPeer {
 }
 
 /// Why a named peer was not found.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FindPeerError {
     /// No list is given, and there is no directory for settings.
+    #[error("no directory for your list of peers: HOME is not set")]
     NoSettings,
     /// The list cannot be read.
+    #[error("{0}")]
     List(AccessError),
     /// The list has no peer of this name.
+    #[error("{name}: no peer of this name in `{file}`", file = .file.display())]
     Unknown {
         /// The name.
         name: String,
@@ -54,20 +56,6 @@ impl FindPeerError {
         }
     }
 }
-
-impl fmt::Display for FindPeerError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoSettings => f.write_str("no directory for your list of peers: HOME is not set"),
-            Self::List(error) => error.fmt(f),
-            Self::Unknown { name, file, .. } => {
-                write!(f, "{name}: no peer of this name in `{}`", file.display())
-            }
-        }
-    }
-}
-
-impl core::error::Error for FindPeerError {}
 
 impl std::str::FromStr for NamedPeer {
     type Err = KeyError;

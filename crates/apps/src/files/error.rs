@@ -1,7 +1,5 @@
 //! Reasons why one association's part of a transfer ends early.
 
-use std::fmt;
-
 use ropewalk_base::PeerText;
 
 use super::wire::WireError;
@@ -10,25 +8,34 @@ use super::wire::WireError;
 pub const REFUSES: &str = "receiver refuses: ";
 
 /// Why an association's part of a transfer ended early.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum TransferError {
     /// The association has ended.
+    #[error("{0}")]
     AssociationEnded(PeerText),
     /// Nothing was received for this many seconds.
+    #[error("nothing received for {0} s")]
     Silent(u64),
     /// The peer has kept the association alive for this many seconds without progress of the transfer.
+    #[error("no progress for {0} s, although the other side is alive")]
     Stalled(u64),
     /// The peer sent invalid bytes.
+    #[error("{0}")]
     Wire(WireError),
     /// The peer violated the protocol.
+    #[error("the other side violated the protocol: {0}")]
     Violation(&'static str),
     /// The peer gave up, for this reason.
+    #[error("the other side gave up: {0}")]
     Peer(PeerText),
     /// This end does not accept transfers of this peer.
+    #[error("{0}")]
     Refused(String),
     /// This end cannot continue this transfer; another transfer may succeed.
+    #[error("{0}")]
     Transfer(String),
     /// This end cannot continue any transfer.
+    #[error("{0}")]
     Local(String),
 }
 
@@ -46,24 +53,6 @@ impl TransferError {
         )
     }
 }
-
-impl fmt::Display for TransferError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::AssociationEnded(why) => why.fmt(f),
-            Self::Silent(seconds) => write!(f, "nothing received for {seconds} s"),
-            Self::Stalled(seconds) => {
-                write!(f, "no progress for {seconds} s, although the other side is alive")
-            }
-            Self::Wire(error) => error.fmt(f),
-            Self::Violation(what) => write!(f, "the other side violated the protocol: {what}"),
-            Self::Peer(why) => write!(f, "the other side gave up: {why}"),
-            Self::Refused(why) | Self::Transfer(why) | Self::Local(why) => f.write_str(why),
-        }
-    }
-}
-
-impl std::error::Error for TransferError {}
 
 impl From<WireError> for TransferError {
     fn from(error: WireError) -> Self {

@@ -1,6 +1,5 @@
 //! The interface between file transfer and an association: ordered messages, and statistics of its paths.
 
-use std::fmt;
 use std::future::Future;
 
 use bytes::Bytes;
@@ -9,16 +8,9 @@ use ropewalk_base::PeerText;
 use super::peer::Peer;
 
 /// The association has ended.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{0}")]
 pub struct AssociationEnded(pub PeerText);
-
-impl fmt::Display for AssociationEnded {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-impl std::error::Error for AssociationEnded {}
 
 /// Statistics of one path.
 #[derive(Clone, Debug, Default, PartialEq)]

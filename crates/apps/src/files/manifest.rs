@@ -35,42 +35,24 @@ pub struct Manifest {
 }
 
 /// Why the list could not be made.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum ManifestError {
     /// A source cannot be read.
+    #[error("`{path}` cannot be read: {1}", path = names::shown_path(.0))]
     Source(PathBuf, io::Error),
     /// A source is neither a file nor a folder.
+    #[error("`{}` is neither a file nor a folder", names::shown_path(.0))]
     NotAFile(PathBuf),
     /// Two sources would have the same name at the receiver.
+    #[error("`{one}` and `{other}` would both arrive as `{0}`", one = names::shown_path(.1), other = names::shown_path(.2))]
     DuplicateName(Name, PathBuf, PathBuf),
     /// The name of a source is one that no receiver accepts.
+    #[error("`{path}` cannot be sent: {1}", path = names::shown_path(.0))]
     Name(PathBuf, BadName),
     /// There are more entries than a transfer may have.
+    #[error("more than {ENTRY_LIMIT} files and folders")]
     TooMany,
 }
-
-impl std::fmt::Display for ManifestError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Source(path, error) => {
-                write!(f, "`{}` cannot be read: {error}", names::shown_path(path))
-            }
-            Self::NotAFile(path) => {
-                write!(f, "`{}` is neither a file nor a folder", names::shown_path(path))
-            }
-            Self::DuplicateName(name, one, other) => {
-                let [one, other] = [one, other].map(|path| names::shown_path(path));
-                write!(f, "`{one}` and `{other}` would both arrive as `{name}`")
-            }
-            Self::Name(path, why) => {
-                write!(f, "`{}` cannot be sent: {why}", names::shown_path(path))
-            }
-            Self::TooMany => write!(f, "more than {ENTRY_LIMIT} files and folders"),
-        }
-    }
-}
-
-impl std::error::Error for ManifestError {}
 
 impl ManifestError {
     /// A hint on how to solve the problem.

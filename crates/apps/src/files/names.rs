@@ -17,42 +17,33 @@ pub const HIDDEN: &str = ".ropewalk";
 pub struct Name(Box<[u8]>);
 
 /// Why a name is refused.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum BadName {
     /// The name is empty.
+    #[error("the name is empty")]
     Empty,
     /// The name, or a part of it, is too long.
+    #[error("the name is too long (4096 bytes, 255 per part)")]
     TooLong,
     /// The name is an absolute path.
+    #[error("the name begins at the root")]
     Absolute,
     /// A part of it is `.` or `..`.
+    #[error("`.` or `..` in the name")]
     Dots,
     /// There are two slashes in a row, or one at the end.
+    #[error("an empty part in the name")]
     EmptyPart,
     /// The name contains a zero byte.
+    #[error("a zero byte in the name")]
     Zero,
     /// The name is in the folder of unfinished files.
+    #[error("the name lies in the folder of unfinished files, `.ropewalk`")]
     Hidden,
     /// This system does not support such a name.
+    #[error("this system cannot have such a name")]
     Foreign,
 }
-
-impl fmt::Display for BadName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Empty => "the name is empty",
-            Self::TooLong => "the name is too long (4096 bytes, 255 per part)",
-            Self::Absolute => "the name begins at the root",
-            Self::Dots => "`.` or `..` in the name",
-            Self::EmptyPart => "an empty part in the name",
-            Self::Zero => "a zero byte in the name",
-            Self::Hidden => "the name lies in the folder of unfinished files, `.ropewalk`",
-            Self::Foreign => "this system cannot have such a name",
-        })
-    }
-}
-
-impl std::error::Error for BadName {}
 
 impl Name {
     /// Checks a name.

@@ -53,7 +53,7 @@ impl DeliveryDelay {
 }
 
 /// Why a measurement failed.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum MeasureError {
     /// The server does not support this version.
     Version,
@@ -87,8 +87,6 @@ impl fmt::Display for MeasureError {
         }
     }
 }
-
-impl std::error::Error for MeasureError {}
 
 /// Performs the measurement, and ends the association.
 ///

@@ -3,8 +3,6 @@
 //! The payload protocol identifier contains the kind, so data needs no header. All messages about a stream are sent
 //! on that stream, and therefore in order.
 
-use std::fmt;
-
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use ropewalk_base::PeerText;
 
@@ -83,39 +81,27 @@ pub enum Message {
 }
 
 /// A violation of the protocol by the peer: it is faulty, or uses another protocol.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Violation {
     /// An unknown kind of message.
+    #[error(
+        "the peer sent a message of kind {0:#x}, which is not the proxy's: is `ropewalk proxy` \
+         of the same version at the other end?"
+    )]
     Kind(u32),
     /// A message that is too short or too long.
+    #[error("the peer sent a malformed message, kind {0:#x}")]
     Malformed(u32),
     /// More bytes than permitted, on this stream.
+    #[error("the peer sent more on stream {0} than its window allows")]
     Credit(u16),
     /// A stream number that is in use, not the peer's to open, or too high.
+    #[error("the peer opened stream {0}, which is not allowed now")]
     Number(u16),
     /// A message that is invalid in the state of this stream.
+    #[error("the peer sent an unexpected message on stream {0}")]
     Order(u16),
 }
-
-impl fmt::Display for Violation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Kind(ppid) => write!(
-                f,
-                "the peer sent a message of kind {ppid:#x}, which is not the proxy's: is `ropewalk proxy` \
-                 of the same version at the other end?"
-            ),
-            Self::Malformed(ppid) => write!(f, "the peer sent a malformed message, kind {ppid:#x}"),
-            Self::Credit(id) => {
-                write!(f, "the peer sent more on stream {id} than its window allows")
-            }
-            Self::Number(id) => write!(f, "the peer opened stream {id}, which is not allowed now"),
-            Self::Order(id) => write!(f, "the peer sent an unexpected message on stream {id}"),
-        }
-    }
-}
-
-impl std::error::Error for Violation {}
 
 impl Message {
     /// Encodes the message as payload protocol identifier and bytes.

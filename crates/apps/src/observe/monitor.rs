@@ -1,7 +1,6 @@
 //! The thread that observes a command.
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
@@ -69,21 +68,14 @@ pub struct WebSettings {
 }
 
 /// An address or socket cannot be bound.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("cannot listen on {place}: {error}")]
 pub struct BindError {
     /// Address, or path of the socket.
     pub place: String,
     /// Why.
     pub error: io::Error,
 }
-
-impl fmt::Display for BindError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "cannot listen on {}: {}", self.place, self.error)
-    }
-}
-
-impl std::error::Error for BindError {}
 
 /// Uses the observations, in the thread.
 pub trait Sink: Send {

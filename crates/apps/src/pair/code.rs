@@ -23,15 +23,19 @@ const ADDRESSES_LIMIT: usize = 8;
 pub struct Code([u8; LEN]);
 
 /// Why a text is not a code.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CodeError {
     /// The code does not have eight characters; its length without blanks and hyphens.
+    #[error("a code has {LEN} characters, and this has {0}")]
     Length(usize),
     /// The text has a character that does not occur in codes.
+    #[error("no code has the character {0:?}")]
     Character(char),
     /// The check character does not match: a character is wrong, or two are exchanged.
+    #[error("a character is mistyped: the check character differs")]
     Check,
     /// The system provides no random numbers.
+    #[error("the system provides no random numbers")]
     NoRandomness,
 }
 
@@ -45,13 +49,16 @@ pub struct Invitation {
 }
 
 /// Why a text is not an invitation.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvitationError {
     /// The code is invalid.
+    #[error("{0}")]
     Code(CodeError),
     /// An address is empty, or has a character that does not occur in addresses.
+    #[error("{0:?} is not an address")]
     Address(String),
     /// There are more than eight addresses.
+    #[error("{0} addresses; an invitation has at most {ADDRESSES_LIMIT}")]
     TooMany(usize),
 }
 
@@ -163,32 +170,6 @@ impl fmt::Debug for Invitation {
         f.debug_struct("Invitation").field("addresses", &self.addresses).finish_non_exhaustive()
     }
 }
-
-impl fmt::Display for CodeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Length(found) => write!(f, "a code has {LEN} characters, and this has {found}"),
-            Self::Character(wrong) => write!(f, "no code has the character {wrong:?}"),
-            Self::Check => f.write_str("a character is mistyped: the check character differs"),
-            Self::NoRandomness => f.write_str("the system provides no random numbers"),
-        }
-    }
-}
-
-impl fmt::Display for InvitationError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Code(error) => error.fmt(f),
-            Self::Address(wrong) => write!(f, "{wrong:?} is not an address"),
-            Self::TooMany(found) => {
-                write!(f, "{found} addresses; an invitation has at most {ADDRESSES_LIMIT}")
-            }
-        }
-    }
-}
-
-impl std::error::Error for CodeError {}
-impl std::error::Error for InvitationError {}
 
 #[cfg(test)]
 mod tests {

@@ -1,6 +1,5 @@
 //! The two ends on real sockets.
 
-use std::fmt;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
@@ -33,19 +32,25 @@ const QUEUE: usize = 64;
 const SOCKETS_LIMIT: usize = 32;
 
 /// Why two ends were not paired.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum PairError {
     /// No peer answered, or none connected before the code expired.
+    #[error("no peer answered")]
     NoPeer,
     /// A peer used a wrong code, or the peer refused ours.
+    #[error("{}", PairingError::WrongCode)]
     WrongCode,
     /// The peer proved the code and then fell silent.
+    #[error("the peer proved the code and then sent no key")]
     Unfinished,
     /// The system provides no random numbers.
+    #[error("{}", PairingError::NoRandomness)]
     NoRandomness,
     /// A socket cannot be opened.
+    #[error("cannot open a socket: {0}")]
     Socket(io::Error),
     /// The peer could not be stored.
+    #[error("{0}")]
     Store(String),
 }
 
@@ -294,18 +299,3 @@ impl From<PairingError> for PairError {
         }
     }
 }
-
-impl fmt::Display for PairError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoPeer => f.write_str("no peer answered"),
-            Self::WrongCode => PairingError::WrongCode.fmt(f),
-            Self::Unfinished => f.write_str("the peer proved the code and then sent no key"),
-            Self::NoRandomness => PairingError::NoRandomness.fmt(f),
-            Self::Socket(error) => write!(f, "cannot open a socket: {error}"),
-            Self::Store(error) => f.write_str(error),
-        }
-    }
-}
-
-impl std::error::Error for PairError {}

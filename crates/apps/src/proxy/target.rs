@@ -34,33 +34,21 @@ pub struct Target {
 }
 
 /// Why a text or message is not a target.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TargetError {
     /// Not a valid name or address; the text.
+    #[error("`{0}` is neither a host name nor an address")]
     Host(String),
     /// Not a port from 1 to 65535; the text.
+    #[error("`{0}` is not a port; ports are 1 to 65535")]
     Port(String),
     /// Not in the form HOST:PORT.
+    #[error("`{0}` is not HOST:PORT; for example example.org:80, 192.0.2.1:80 or [2001:db8::1]:80")]
     Shape(String),
     /// Invalid bytes from a peer.
+    #[error("a target that means nothing")]
     Malformed,
 }
-
-impl fmt::Display for TargetError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Host(text) => write!(f, "`{text}` is neither a host name nor an address"),
-            Self::Port(text) => write!(f, "`{text}` is not a port; ports are 1 to 65535"),
-            Self::Shape(text) => write!(
-                f,
-                "`{text}` is not HOST:PORT; for example example.org:80, 192.0.2.1:80 or [2001:db8::1]:80"
-            ),
-            Self::Malformed => f.write_str("a target that means nothing"),
-        }
-    }
-}
-
-impl std::error::Error for TargetError {}
 
 impl Host {
     /// Parses a name or an address (IPv6 without brackets).

@@ -1,7 +1,6 @@
 //! The hub's table of inner addresses: which client has which address, and which packets it may send.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::net::IpAddr;
 
 use ipnet::IpNet;
@@ -14,15 +13,19 @@ pub struct Pool {
 }
 
 /// Why networks cannot form a pool.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PoolError {
     /// Two networks are of the same family.
+    #[error("{0} and {1} are of one family: give one of IPv4, one of IPv6")]
     Family(IpNet, IpNet),
     /// There is no room for the hub and a client.
+    #[error("{0} has no address for a client")]
     TooSmall(IpNet),
     /// The network is reserved: its addresses belong to no machine, or to every machine itself.
+    #[error("{0} has addresses that no machine in a network can have")]
     Reserved(IpNet),
     /// There is no network.
+    #[error("the tunnel has no network")]
     Empty,
 }
 
@@ -46,23 +49,6 @@ fn is_reserved(network: &IpNet) -> bool {
 pub(super) fn overlap(one: &IpNet, other: &IpNet) -> bool {
     one.contains(other) || other.contains(one)
 }
-
-impl fmt::Display for PoolError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Family(first, second) => {
-                write!(f, "{first} and {second} are of one family: give one of IPv4, one of IPv6")
-            }
-            Self::TooSmall(network) => write!(f, "{network} has no address for a client"),
-            Self::Reserved(network) => {
-                write!(f, "{network} has addresses that no machine in a network can have")
-            }
-            Self::Empty => f.write_str("the tunnel has no network"),
-        }
-    }
-}
-
-impl std::error::Error for PoolError {}
 
 impl Pool {
     /// A pool of at most one IPv4 and one IPv6 network. The hub has the first address of each.
@@ -159,24 +145,15 @@ fn at(network: &IpNet, number: u128) -> IpAddr {
 }
 
 /// Why a client cannot get an address.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AddressError {
     /// All addresses of this network are taken.
+    #[error("all addresses of {0} are taken")]
     Full(IpNet),
     /// The configured address is taken by another client, or no client can have it.
+    #[error("no client can have the address {0}")]
     Unusable(IpAddr),
 }
-
-impl fmt::Display for AddressError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Full(network) => write!(f, "all addresses of {network} are taken"),
-            Self::Unusable(address) => write!(f, "no client can have the address {address}"),
-        }
-    }
-}
-
-impl std::error::Error for AddressError {}
 
 /// Which key has which addresses, whether or not its client is connected. A key keeps its addresses.
 #[derive(Clone, Debug)]

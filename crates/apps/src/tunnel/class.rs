@@ -1,6 +1,5 @@
 //! Classes of inner packets: which go first, and which may wait.
 
-use std::fmt;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
@@ -56,21 +55,12 @@ impl ClassRule {
 }
 
 /// A text is not a rule.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{0}; a rule is conditions and a class, such as `udp 5060-5080 interactive`, `dscp 8 background` or \
+     `192.0.2.0/24 tcp 873 bulk`"
+)]
 pub struct ClassRuleError(String);
-
-impl fmt::Display for ClassRuleError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let what = &self.0;
-        write!(
-            f,
-            "{what}; a rule is conditions and a class, such as `udp 5060-5080 interactive`, `dscp 8 background` or \
-             `192.0.2.0/24 tcp 873 bulk`"
-        )
-    }
-}
-
-impl std::error::Error for ClassRuleError {}
 
 impl FromStr for ClassRule {
     type Err = ClassRuleError;

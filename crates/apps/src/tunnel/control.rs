@@ -1,6 +1,5 @@
 //! Messages between the ends of a tunnel in addition to packets: JSON documents on a separate stream.
 
-use std::fmt;
 use std::net::IpAddr;
 
 use ipnet::IpNet;
@@ -58,27 +57,18 @@ pub struct Welcome {
 }
 
 /// A document that cannot be used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ControlError {
     /// The document has this size, which exceeds the maximum.
+    #[error("a control message of {0} B")]
     TooLong(usize),
     /// The document is of an unknown kind.
+    #[error("a control message of another version")]
     Unknown,
     /// The document has too many entries, or an address that no tunnel can have.
+    #[error("a control message with addresses that cannot be used")]
     Content,
 }
-
-impl fmt::Display for ControlError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::TooLong(length) => write!(f, "a control message of {length} B"),
-            Self::Unknown => f.write_str("a control message of another version"),
-            Self::Content => f.write_str("a control message with addresses that cannot be used"),
-        }
-    }
-}
-
-impl std::error::Error for ControlError {}
 
 impl Control {
     /// The document as bytes.

@@ -1,6 +1,5 @@
 //! Why a tunnel could not start, or ended.
 
-use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
@@ -11,23 +10,31 @@ use super::addresses::PoolError;
 use super::machine::{Change, EXTENSION, JournalError, NameServersError, Overlap};
 
 /// Why a tunnel could not start, or ended.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum TunnelError {
     /// There is no TUN device.
+    #[error("{0}")]
     Tun(TunError),
     /// The machine could not be set up.
+    #[error("{0}")]
     Journal(JournalError),
     /// The networks of the hub are wrong.
+    #[error("{0}")]
     Pool(PoolError),
     /// The sockets could not be opened.
+    #[error("{0}")]
     Open(OpenError),
     /// The tunnel's addresses are in use on this machine.
+    #[error("{0}")]
     Overlap(Overlap),
     /// A file of the tunnel's state cannot be used.
+    #[error("{0}: {1}")]
     Store(String, io::Error),
     /// The manager of name servers that the user named cannot be used.
+    #[error("{0}")]
     NameServers(NameServersError),
     /// Another operation of the system failed.
+    #[error("{0}: {1}")]
     System(String, io::Error),
 }
 
@@ -91,22 +98,6 @@ impl TunnelError {
         move |error| Self::System(what, error)
     }
 }
-
-impl fmt::Display for TunnelError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Tun(error) => error.fmt(f),
-            Self::Journal(error) => error.fmt(f),
-            Self::Pool(error) => error.fmt(f),
-            Self::Open(error) => error.fmt(f),
-            Self::Overlap(overlap) => overlap.fmt(f),
-            Self::NameServers(error) => error.fmt(f),
-            Self::System(what, error) | Self::Store(what, error) => write!(f, "{what}: {error}"),
-        }
-    }
-}
-
-impl std::error::Error for TunnelError {}
 
 impl From<TunError> for TunnelError {
     fn from(error: TunError) -> Self {

@@ -129,30 +129,21 @@ pub struct Fresh {
 }
 
 /// Why there is no association with a hub.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum NoAssociation {
     /// This machine cannot open the sockets.
+    #[error("{0}")]
     Local(OpenError),
     /// No link is up that could reach the hub.
+    #[error("no link is up that could reach it")]
     NoLink,
     /// The hub refused, or did not answer for as long as an association waits.
+    #[error("{0}")]
     Hub(ConnectError),
     /// The hub did not answer soon enough, and there are others to try.
+    #[error("it does not answer")]
     Timeout,
 }
-
-impl fmt::Display for NoAssociation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Local(error) => error.fmt(f),
-            Self::NoLink => f.write_str("no link is up that could reach it"),
-            Self::Hub(error) => error.fmt(f),
-            Self::Timeout => f.write_str("it does not answer"),
-        }
-    }
-}
-
-impl std::error::Error for NoAssociation {}
 
 impl HubList {
     /// The addresses of all hubs.

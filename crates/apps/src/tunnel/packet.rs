@@ -1,7 +1,6 @@
 //! Inner packets: the checks that every packet passes before the tunnel carries or delivers it, and the header fields
 //! that decide how it is carried.
 
-use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -16,19 +15,25 @@ const CONGESTION_EXPERIENCED: u8 = 3;
 const HOP_LIMIT: usize = 7;
 
 /// Why an inner packet is refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 pub enum Malformed {
     /// The packet is neither IPv4 nor IPv6.
+    #[error("neither IPv4 nor IPv6")]
     Version,
     /// Its headers are truncated or contradict each other.
+    #[error("headers are cut off or contradict each other")]
     Header,
     /// Its length is not the length that its header gives.
+    #[error("length differs from that of the header")]
     Length,
     /// Its source cannot be a single host: a multicast, broadcast, loopback or unspecified address.
+    #[error("source is not the address of a host")]
     Source,
     /// Its destination is a loopback or unspecified address.
+    #[error("destination is a loopback or unspecified address")]
     Destination,
     /// Its time to live does not permit another hop.
+    #[error("time to live has ended")]
     TimeToLive,
 }
 
@@ -45,21 +50,6 @@ impl Malformed {
         }
     }
 }
-
-impl fmt::Display for Malformed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Version => "neither IPv4 nor IPv6",
-            Self::Header => "headers are cut off or contradict each other",
-            Self::Length => "length differs from that of the header",
-            Self::Source => "source is not the address of a host",
-            Self::Destination => "destination is a loopback or unspecified address",
-            Self::TimeToLive => "time to live has ended",
-        })
-    }
-}
-
-impl std::error::Error for Malformed {}
 
 /// The fields of the transport header that the tunnel uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

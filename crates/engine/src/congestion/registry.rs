@@ -2,8 +2,6 @@
 //!
 //! A row yields the variant of [`Congestion`], its name, its construction and its dispatch.
 
-use core::fmt;
-
 use ropewalk_base::{PathId, Time};
 
 use super::{
@@ -258,7 +256,11 @@ impl Congestion {
 }
 
 /// No built-in algorithm has this name.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error(
+    "unknown congestion control {name:?}; did you mean {nearest:?}? Valid names: {valid}",
+    valid = .valid.join(", ")
+)]
 pub struct UnknownCongestion {
     /// The requested name.
     pub name: String,
@@ -274,19 +276,6 @@ impl UnknownCongestion {
         Self { name: name.to_owned(), nearest, valid }
     }
 }
-
-impl fmt::Display for UnknownCongestion {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { name, nearest, valid } = self;
-        let valid = valid.join(", ");
-        write!(
-            f,
-            "unknown congestion control {name:?}; did you mean {nearest:?}? Valid names: {valid}"
-        )
-    }
-}
-
-impl core::error::Error for UnknownCongestion {}
 
 #[cfg(test)]
 mod tests {

@@ -1,19 +1,20 @@
 //! The rules for every decision of any scheduler.
 
-use core::fmt;
-
 use ropewalk_base::{PathId, Time};
 
 use super::{Action, Decision, View};
 
 /// A decision that the engine must not carry out.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum IllegalDecision {
     /// There is no such path.
+    #[error("{0:?} does not exist; see View::paths")]
     UnknownPath(PathId),
     /// The path is not usable, or its window is full.
+    #[error("{0:?} is not open; choose from View::open")]
     ClosedPath(PathId),
     /// The position is not below the number of chunks that may be sent.
+    #[error("position {position} is out of reach: it must be below {limit}")]
     BeyondReach {
         /// The requested position.
         position: u64,
@@ -21,28 +22,12 @@ pub enum IllegalDecision {
         limit: u64,
     },
     /// A set of copies without a path.
+    #[error("copies on no path; name at least one")]
     NoCopies,
     /// A wait until a time that is not in the future, or an infinite wait.
+    #[error("waiting until {0} has no end or is past; answer Blocked instead")]
     UnboundedWait(Time),
 }
-
-impl fmt::Display for IllegalDecision {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::UnknownPath(path) => write!(f, "{path:?} does not exist; see View::paths"),
-            Self::ClosedPath(path) => write!(f, "{path:?} is not open; choose from View::open"),
-            Self::BeyondReach { position, limit } => {
-                write!(f, "position {position} is out of reach: it must be below {limit}")
-            }
-            Self::NoCopies => write!(f, "copies on no path; name at least one"),
-            Self::UnboundedWait(until) => {
-                write!(f, "waiting until {until} has no end or is past; answer Blocked instead")
-            }
-        }
-    }
-}
-
-impl core::error::Error for IllegalDecision {}
 
 /// Checks whether the engine may carry out `decision`.
 ///

@@ -2,8 +2,6 @@
 //!
 //! A row yields the variant of [`Scheduler`], its name, its construction and its dispatch.
 
-use core::fmt;
-
 use ropewalk_base::PathId;
 
 use super::{
@@ -187,7 +185,11 @@ options! {
 }
 
 /// No built-in scheduler has this name.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error(
+    "unknown scheduler {name:?}; did you mean {nearest:?}? Valid names: {}",
+    Scheduler::NAMES.join(", ")
+)]
 pub struct UnknownScheduler {
     /// The requested name.
     pub name: String,
@@ -201,16 +203,6 @@ impl UnknownScheduler {
         Self { name: name.to_owned(), nearest }
     }
 }
-
-impl fmt::Display for UnknownScheduler {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { name, nearest } = self;
-        let valid = Scheduler::NAMES.join(", ");
-        write!(f, "unknown scheduler {name:?}; did you mean {nearest:?}? Valid names: {valid}")
-    }
-}
-
-impl core::error::Error for UnknownScheduler {}
 
 #[cfg(test)]
 mod tests {

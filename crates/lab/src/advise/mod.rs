@@ -92,13 +92,16 @@ pub struct AdviseOptions {
 }
 
 /// Why there is no advice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AdviseError {
     /// Plain SCTP and TCP use one path at a time.
+    #[error("this transfer.protocol sends on one path at a time")]
     OneAtATime,
     /// The goal is calls, and none of the flows through the tunnel is one.
+    #[error("the scenario has flows, and none of them is a call")]
     NoCall,
     /// No data arrived in any simulation.
+    #[error("no data arrived in any simulation")]
     NothingArrives,
 }
 
@@ -112,18 +115,6 @@ impl AdviseError {
         }
     }
 }
-
-impl fmt::Display for AdviseError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::OneAtATime => "this transfer.protocol sends on one path at a time",
-            Self::NoCall => "the scenario has flows, and none of them is a call",
-            Self::NothingArrives => "no data arrived in any simulation",
-        })
-    }
-}
-
-impl core::error::Error for AdviseError {}
 
 /// Advice, `ropewalk.advise/1`.
 #[derive(Clone, Debug, Serialize, PartialEq)]

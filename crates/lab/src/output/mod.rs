@@ -56,7 +56,7 @@ impl SeriesFormat {
 }
 
 /// The extension does not belong to a format.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct UnknownFormat {
     /// The extension; empty if there is none.
     pub ending: String,
@@ -80,30 +80,19 @@ impl fmt::Display for UnknownFormat {
     }
 }
 
-impl core::error::Error for UnknownFormat {}
-
 /// Error in writing a file.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum WriteError {
     /// An error of the file system.
+    #[error("{0}")]
     Io(std::io::Error),
     /// The columns do not form a table.
+    #[error("{0}")]
     Arrow(ArrowError),
     /// The file could not be encoded.
+    #[error("{0}")]
     Parquet(ParquetError),
 }
-
-impl fmt::Display for WriteError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Io(error) => error.fmt(f),
-            Self::Arrow(error) => error.fmt(f),
-            Self::Parquet(error) => error.fmt(f),
-        }
-    }
-}
-
-impl core::error::Error for WriteError {}
 
 impl From<std::io::Error> for WriteError {
     fn from(error: std::io::Error) -> Self {

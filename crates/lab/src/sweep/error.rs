@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 use ropewalk_scenario::ScenarioError;
 
 /// Reason for which a sweep did not start or finish.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum SweepError {
     /// The arguments are invalid; nothing was run.
+    #[error("{message}\n = help: {help}")]
     Input {
         /// The error, with the offending value.
         message: String,
@@ -16,8 +17,10 @@ pub enum SweepError {
         help: String,
     },
     /// A point is not a valid scenario; nothing was run.
+    #[error("{0}")]
     Scenario(Box<ScenarioError>),
     /// A file cannot be read or written.
+    #[error("{path}: {reason}", path = .path.display())]
     File {
         /// Path of the file.
         path: PathBuf,
@@ -25,6 +28,7 @@ pub enum SweepError {
         reason: String,
     },
     /// The caller stopped the sweep.
+    #[error("the sweep was stopped; finished runs are in its journal")]
     Stopped,
 }
 
@@ -37,19 +41,6 @@ impl SweepError {
         Self::File { path: path.to_owned(), reason: reason.to_string() }
     }
 }
-
-impl fmt::Display for SweepError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Input { message, help } => write!(f, "{message}\n = help: {help}"),
-            Self::Scenario(error) => error.fmt(f),
-            Self::File { path, reason } => write!(f, "{}: {reason}", path.display()),
-            Self::Stopped => f.write_str("the sweep was stopped; finished runs are in its journal"),
-        }
-    }
-}
-
-impl core::error::Error for SweepError {}
 
 impl From<ScenarioError> for SweepError {
     fn from(error: ScenarioError) -> Self {

@@ -1,41 +1,52 @@
 //! Reasons for which a scenario cannot be tuned, with hints.
 
-use core::fmt;
-
 use ropewalk_models::OutOfRange;
 use ropewalk_models::optimise::OptimiseError;
 
 /// Reason for which a scenario has no limits.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum TuneError {
     /// The scenario has one path, so there is nothing to divide.
+    #[error("`{path}` is the only path: its window has the whole buffer")]
     OnePath {
         /// Name of the path.
         path: String,
     },
     /// Plain SCTP sends on one path at a time.
+    #[error("transfer.protocol = \"sctp\" sends on one path at a time: there is nothing to divide")]
     OneAtATime,
     /// Paths cross shared links, and their share is unknown.
+    #[error(
+        "paths over shared links cannot be tuned ({paths}): no model gives their share of the link",
+        paths = .paths.join(", ")
+    )]
     SharedLinks {
         /// Names of the paths.
         paths: Vec<String>,
     },
     /// Paths have a wireless hop, and their share of the channel is unknown.
+    #[error(
+        "paths over 802.11 cannot be tuned ({paths}): no model gives their share of the channel",
+        paths = .paths.join(", ")
+    )]
     OverTheAir {
         /// Names of the paths.
         paths: Vec<String>,
     },
     /// Several associations share every path.
+    #[error("{associations} associations share each path: no model gives the share of one")]
     SharedPaths {
         /// Number of associations.
         associations: u32,
     },
     /// The losses are a list of packets.
+    #[error("path `{path}` loses a list of packets, which has no rate")]
     ListedLosses {
         /// Name of the path.
         path: String,
     },
     /// A parameter is outside the models' range.
+    #[error("path `{path}`: {error}")]
     Number {
         /// Name of the path.
         path: String,
@@ -43,11 +54,13 @@ pub enum TuneError {
         error: OutOfRange,
     },
     /// There are so many packets that the computation would take minutes.
+    #[error("windows of {packets} packets in total are too many to search")]
     TooLarge {
         /// Sum of all useful windows, packets.
         packets: u64,
     },
     /// There is no allocation.
+    #[error("{0}")]
     Optimise(OptimiseError),
 }
 
@@ -75,46 +88,6 @@ impl TuneError {
         }
     }
 }
-
-impl fmt::Display for TuneError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::OnePath { path } => {
-                write!(
-                    f,
-                    "`{path}` is the only path: its window has the whole buffer"
-                )
-            }
-            Self::OneAtATime => f.write_str(
-                "transfer.protocol = \"sctp\" sends on one path at a time: there is nothing to divide",
-            ),
-            Self::SharedLinks { paths } => write!(
-                f,
-                "paths over shared links cannot be tuned ({}): no model gives their share of the link",
-                paths.join(", ")
-            ),
-            Self::OverTheAir { paths } => write!(
-                f,
-                "paths over 802.11 cannot be tuned ({}): no model gives their share of the channel",
-                paths.join(", ")
-            ),
-            Self::SharedPaths { associations } => write!(
-                f,
-                "{associations} associations share each path: no model gives the share of one"
-            ),
-            Self::ListedLosses { path } => {
-                write!(f, "path `{path}` loses a list of packets, which has no rate")
-            }
-            Self::Number { path, error } => write!(f, "path `{path}`: {error}"),
-            Self::TooLarge { packets } => {
-                write!(f, "windows of {packets} packets in total are too many to search")
-            }
-            Self::Optimise(error) => error.fmt(f),
-        }
-    }
-}
-
-impl core::error::Error for TuneError {}
 
 impl From<OptimiseError> for TuneError {
     fn from(error: OptimiseError) -> Self {

@@ -1,15 +1,15 @@
 //! Writes window limits into the text of a scenario and leaves everything else unchanged.
 
-use core::fmt;
-
 use toml_edit::{DocumentMut, Item, TableLike, Value};
 
 /// Reason for which the text could not be changed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WriteError {
     /// The text is not TOML, or not a scenario.
+    #[error("the text is no scenario: {0}")]
     NoScenario(String),
     /// The number of paths differs from that of the limits.
+    #[error("the text has {found} path(s), and there are {limits} limits")]
     Paths {
         /// Number of paths in the text.
         found: usize,
@@ -17,19 +17,6 @@ pub enum WriteError {
         limits: usize,
     },
 }
-
-impl fmt::Display for WriteError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoScenario(why) => write!(f, "the text is no scenario: {why}"),
-            Self::Paths { found, limits } => {
-                write!(f, "the text has {found} path(s), and there are {limits} limits")
-            }
-        }
-    }
-}
-
-impl core::error::Error for WriteError {}
 
 /// The text of a scenario with `transfer.window_manager = "static"` and these limits, one for each path in
 /// packets. Comments, order and layout of everything else are unchanged.

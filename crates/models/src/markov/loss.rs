@@ -58,19 +58,12 @@ impl fmt::Display for LossModel {
 }
 
 /// A loss model that does not exist.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("there is no loss model `{0}`: take `independent` or `correlated`")]
 pub struct UnknownLossModel(
     /// The given name.
     pub String,
 );
-
-impl fmt::Display for UnknownLossModel {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "there is no loss model `{}`: take `independent` or `correlated`", self.0)
-    }
-}
-
-impl core::error::Error for UnknownLossModel {}
 
 impl FromStr for LossModel {
     type Err = UnknownLossModel;

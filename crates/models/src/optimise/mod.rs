@@ -20,8 +20,6 @@ pub use buffer::{LeastBuffer, least_buffer};
 pub use heuristic::heuristic;
 pub use table::PathTable;
 
-use core::fmt;
-
 use crate::number::OutOfRange;
 
 /// Whether every path has to take part.
@@ -78,13 +76,19 @@ pub(crate) fn total_pps(tables: &[PathTable], limits: &[u32]) -> f64 {
 }
 
 /// Why there is no allocation.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum OptimiseError {
     /// A number is out of range.
+    #[error("{0}")]
     Number(OutOfRange),
     /// There is no path.
+    #[error("0 path(s) given, there must be at least 1")]
     NoPaths,
     /// The buffer is too small for one step of each path.
+    #[error(
+        "a receive buffer of {packets} packet(s) is too small: all paths together need {needed}; \
+         enlarge it, or let paths be left out"
+    )]
     BufferTooSmall {
         /// Packets that fit into the buffer.
         packets: u32,
@@ -92,6 +96,10 @@ pub enum OptimiseError {
         needed: u64,
     },
     /// No buffer reaches the required throughput.
+    #[error(
+        "a throughput of {target_pps} is out of reach: with the largest windows that are of use the \
+         paths deliver {most_pps}"
+    )]
     OutOfReach {
         /// Required throughput, packets/s.
         target_pps: f64,
@@ -99,28 +107,6 @@ pub enum OptimiseError {
         most_pps: f64,
     },
 }
-
-impl fmt::Display for OptimiseError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Number(error) => error.fmt(f),
-            Self::NoPaths => write!(f, "0 path(s) given, there must be at least 1"),
-            Self::BufferTooSmall { packets, needed } => write!(
-                f,
-                "a receive buffer of {packets} packet(s) is too small: all paths together need \
-                 {needed}; enlarge it, or let paths be left out"
-            ),
-            // Without unit, because tables may use another one than packets/s.
-            Self::OutOfReach { target_pps, most_pps } => write!(
-                f,
-                "a throughput of {target_pps} is out of reach: with the largest windows that are of \
-                 use the paths deliver {most_pps}"
-            ),
-        }
-    }
-}
-
-impl core::error::Error for OptimiseError {}
 
 impl From<OutOfRange> for OptimiseError {
     fn from(error: OutOfRange) -> Self {

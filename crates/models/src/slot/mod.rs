@@ -31,8 +31,6 @@ mod receiver;
 mod run;
 mod trace;
 
-use core::fmt;
-
 pub use plan::{Plan, PlannedCapacity};
 pub use trace::{SlotInstant, SlotTrace, TableRow};
 
@@ -133,22 +131,31 @@ impl SlotModel {
 }
 
 /// Error in running a slot model.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum SlotError {
     /// The paths do not have a schedule.
+    #[error("{0}")]
     Period(PeriodError),
     /// The plan's order is too long.
+    #[error("{0}")]
     Order(OrderError),
     /// The receive buffer has size zero.
+    #[error("buffer_packets is 0, it must be at least 1")]
     NoBuffer,
     /// The run has more instants than [`INSTANTS_MAX`].
+    #[error(
+        "the run would have {instants} instants, at most {INSTANTS_MAX} are kept: \
+         shorten it or take a larger quantum"
+    )]
     TooLong {
         /// Number of instants.
         instants: u64,
     },
     /// A delay error is out of range.
+    #[error("{0}")]
     DelayError(OutOfRange),
     /// The number of delay errors differs from that of paths.
+    #[error("{errors} delay errors for {paths} paths: give one per path, or none")]
     Errors {
         /// Number of errors.
         errors: usize,
@@ -156,27 +163,6 @@ pub enum SlotError {
         paths: usize,
     },
 }
-
-impl fmt::Display for SlotError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Period(e) => e.fmt(f),
-            Self::Order(e) => e.fmt(f),
-            Self::DelayError(e) => e.fmt(f),
-            Self::NoBuffer => write!(f, "buffer_packets is 0, it must be at least 1"),
-            Self::TooLong { instants } => write!(
-                f,
-                "the run would have {instants} instants, at most {INSTANTS_MAX} are kept: \
-                 shorten it or take a larger quantum"
-            ),
-            Self::Errors { errors, paths } => {
-                write!(f, "{errors} delay errors for {paths} paths: give one per path, or none")
-            }
-        }
-    }
-}
-
-impl core::error::Error for SlotError {}
 
 impl From<PeriodError> for SlotError {
     fn from(e: PeriodError) -> Self {

@@ -3,8 +3,6 @@
 mod greedy;
 mod paced;
 
-use core::fmt;
-
 use ropewalk_base::{Duration, Rate, Seed, Time};
 
 pub use greedy::{Feedback, Greedy};
@@ -37,32 +35,21 @@ pub struct CrossConfig {
 }
 
 /// Error in the configuration of a source.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CrossError {
     /// The packet size is zero.
+    #[error("cross-traffic packets have 0 bytes; 1500 is usual")]
     NoPacket,
     /// The rate is zero.
+    #[error("the cross traffic has a rate of 0 bit/s; leave it out instead")]
     NoRate,
     /// The mean on period of an on/off source is zero.
+    #[error("the on/off source is on for 0 s; leave it out, or give it a mean spell")]
     NoSpell,
     /// Acknowledgements should use links, but none is given.
+    #[error("acknowledgements need a link; name one, or give a feedback delay")]
     NoWayBack,
 }
-
-impl fmt::Display for CrossError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::NoPacket => "cross-traffic packets have 0 bytes; 1500 is usual",
-            Self::NoRate => "the cross traffic has a rate of 0 bit/s; leave it out instead",
-            Self::NoSpell => {
-                "the on/off source is on for 0 s; leave it out, or give it a mean spell"
-            }
-            Self::NoWayBack => "acknowledgements need a link; name one, or give a feedback delay",
-        })
-    }
-}
-
-impl core::error::Error for CrossError {}
 
 /// Sending pattern of a source.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,7 +1,5 @@
 //! Configuration of a link.
 
-use core::fmt;
-
 use ropewalk_base::{Duration, Rate};
 
 use super::jitter::Jitter;
@@ -139,11 +137,13 @@ impl LinkConfig {
 }
 
 /// Error in the configuration of a link.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum ConfigError {
     /// The steps of the rate are not in order of time.
+    #[error("rate: {0}")]
     RateSteps(OutOfOrder),
     /// A value is not a probability.
+    #[error("{name} is {value}; a probability lies within 0 and 1")]
     Probability {
         /// Name of the parameter.
         name: &'static str,
@@ -151,8 +151,16 @@ pub enum ConfigError {
         value: f64,
     },
     /// An outage is empty, or begins before the previous one ends.
+    #[error(
+        "the outage from {} to {} is empty or overlaps the one before; list outages in order of time",
+        .0.from, .0.until
+    )]
     Outage(Span),
     /// A parameter of RED is out of range.
+    #[error(
+        "RED's {name} is {value}; 0 <= min_threshold < max_threshold, probability and weight \
+         lie within 0 and 1, packet_time is above 0"
+    )]
     Red {
         /// Name of the parameter.
         name: &'static str,
@@ -160,8 +168,13 @@ pub enum ConfigError {
         value: f64,
     },
     /// The interval of CoDel is zero, which would drop everything.
+    #[error("CoDel's interval is 0; 100 ms is usual")]
     CoDelInterval,
     /// A parameter of DualPI2 is out of range.
+    #[error(
+        "DualPI2's {name} is {value}; target is above 0, longest_rtt above 3 ns, coupling lies within 0 and \
+         1000, classic_weight from 0 to below 1"
+    )]
     DualPi2 {
         /// Name of the parameter.
         name: &'static str,
@@ -169,32 +182,3 @@ pub enum ConfigError {
         value: f64,
     },
 }
-
-impl fmt::Display for ConfigError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::RateSteps(error) => write!(f, "rate: {error}"),
-            Self::Probability { name, value } => {
-                write!(f, "{name} is {value}; a probability lies within 0 and 1")
-            }
-            Self::Outage(Span { from, until }) => write!(
-                f,
-                "the outage from {from} to {until} is empty or overlaps the one before; \
-                 list outages in order of time"
-            ),
-            Self::Red { name, value } => write!(
-                f,
-                "RED's {name} is {value}; 0 <= min_threshold < max_threshold, probability and weight \
-                 lie within 0 and 1, packet_time is above 0"
-            ),
-            Self::DualPi2 { name, value } => write!(
-                f,
-                "DualPI2's {name} is {value}; target is above 0, longest_rtt above 3 ns, coupling lies within 0 and \
-                 1000, classic_weight from 0 to below 1"
-            ),
-            Self::CoDelInterval => write!(f, "CoDel's interval is 0; 100 ms is usual"),
-        }
-    }
-}
-
-impl core::error::Error for ConfigError {}

@@ -139,7 +139,7 @@ impl Phy {
 }
 
 /// A rate that a standard does not have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct PhyError {
     /// The standard in question.
     pub standard: Standard,
@@ -158,8 +158,6 @@ impl fmt::Display for PhyError {
         Ok(())
     }
 }
-
-impl core::error::Error for PhyError {}
 
 #[cfg(test)]
 mod tests {

@@ -1,7 +1,5 @@
 //! A radio link: the frames from one station to one receiver, their rate, and their counters.
 
-use core::fmt;
-
 use ropewalk_base::{Duration, Time};
 
 use super::phy::Phy;
@@ -36,19 +34,12 @@ impl RadioConfig {
 }
 
 /// Error in the configuration of a radio link.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+#[error("frame error is {frame_error}; a probability lies within 0 and 1")]
 pub struct RadioError {
     /// The value that is not a probability.
     pub frame_error: f64,
 }
-
-impl fmt::Display for RadioError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "frame error is {}; a probability lies within 0 and 1", self.frame_error)
-    }
-}
-
-impl core::error::Error for RadioError {}
 
 /// A level and its integral over time.
 #[derive(Clone, Copy, Debug, Default)]

@@ -1,19 +1,21 @@
 //! Errors of an emulation.
 
-use core::fmt;
 use std::io;
 
 /// Why an emulation could not start, or failed.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum EmulateError {
     /// Creating namespaces or devices is not permitted.
+    #[error("not allowed to {what}")]
     NotPermitted {
         /// The operation that was refused.
         what: &'static str,
     },
     /// `/dev/net/tun` does not exist.
+    #[error("/dev/net/tun cannot be opened: {0}")]
     NoTun(io::Error),
     /// A required system program is missing.
+    #[error("there is no `{program}`")]
     Missing {
         /// The program's name.
         program: &'static str,
@@ -21,6 +23,7 @@ pub enum EmulateError {
         hint: &'static str,
     },
     /// A program could not be started.
+    #[error("`{program}` cannot be run: {error}")]
     Command {
         /// The program as it was given.
         program: String,
@@ -28,6 +31,7 @@ pub enum EmulateError {
         error: io::Error,
     },
     /// A program of the far side ended before the command began.
+    #[error("`{program}` ended before the command began: {status}")]
     FarEnded {
         /// The program as it was given.
         program: String,
@@ -35,8 +39,10 @@ pub enum EmulateError {
         status: String,
     },
     /// There are more paths than addresses.
+    #[error("{0} paths; an emulation has 1 to 64")]
     Paths(usize),
     /// An operation of the system failed.
+    #[error("{what}: {error}")]
     System {
         /// The operation.
         what: String,
@@ -77,21 +83,3 @@ impl EmulateError {
         Self::System { what: what.into(), error: error.into() }
     }
 }
-
-impl fmt::Display for EmulateError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotPermitted { what } => write!(f, "not allowed to {what}"),
-            Self::NoTun(error) => write!(f, "/dev/net/tun cannot be opened: {error}"),
-            Self::Missing { program, .. } => write!(f, "there is no `{program}`"),
-            Self::Command { program, error } => write!(f, "`{program}` cannot be run: {error}"),
-            Self::FarEnded { program, status } => {
-                write!(f, "`{program}` ended before the command began: {status}")
-            }
-            Self::Paths(count) => write!(f, "{count} paths; an emulation has 1 to 64"),
-            Self::System { what, error } => write!(f, "{what}: {error}"),
-        }
-    }
-}
-
-impl core::error::Error for EmulateError {}

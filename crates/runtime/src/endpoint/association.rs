@@ -50,7 +50,7 @@ pub struct Received {
 }
 
 /// Why a message could not be queued.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum SendError {
     /// The association has no such stream, or the message has no bytes.
     Misuse(Refusal),
@@ -67,8 +67,6 @@ impl std::fmt::Display for SendError {
         }
     }
 }
-
-impl std::error::Error for SendError {}
 
 impl Association {
     pub(super) const fn new(

@@ -1,6 +1,5 @@
 //! Opens associations of this endpoint, and configures those that peers open.
 
-use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
 use ropewalk_base::Time;
@@ -53,72 +52,50 @@ impl Default for SctpPorts {
 const DYNAMIC: std::ops::RangeInclusive<u16> = 49_152..=65_535;
 
 /// Why an association could not be opened.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ConnectError {
     /// No local address can reach any address of the peer (IPv4 against IPv6).
+    #[error(
+        "no local address can reach the peer: both need an address of one family (IPv4 or IPv6)"
+    )]
     NoPath,
     /// The name of a scheduler or congestion control is unknown.
+    #[error("{0}")]
     Unknown(UnknownName),
     /// The endpoint is closing.
+    #[error("the endpoint is closing")]
     Closing,
     /// The endpoint uses sealing and the peer's key was not given, or the other way round.
+    #[error("a sealed endpoint needs the peer's public key, and an unencrypted one takes none")]
     Key,
     /// The system provides no random numbers.
+    #[error("the system provides no random numbers")]
     Random,
     /// The handshake before a sealed association got no valid answer.
+    #[error("{0}")]
     NoSession(Silence),
     /// The peer refused the handshake because its date is old: a clock is wrong.
+    #[error("{0}")]
     OldDate(ClockRefusal),
     /// There is no SCTP port 0.
+    #[error("there is no SCTP port 0: give one from 1 to 65535")]
     SctpPort,
     /// An association with that peer and the same SCTP ports exists.
+    #[error(
+        "there is an association with {} between SCTP ports {} and {} already: use that, or give another local port",
+        .0.ip(), .1.local.unwrap_or(PORT), .1.remote
+    )]
     Exists(SocketAddr, SctpPorts),
     /// Another endpoint on this machine owns the local SCTP port, over IP alone.
+    #[error("another program on this machine uses SCTP port {0} over IP: give another local port")]
     PortTaken(u16),
     /// All client ports are in use with that peer.
+    #[error("all SCTP ports from 49152 to 65535 are in use with that peer: close associations")]
     NoFreePort,
     /// The peer did not answer, refused, or ended the association.
+    #[error("{0}")]
     Ended(CloseReason),
 }
-
-impl fmt::Display for ConnectError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoPath => f.write_str(
-                "no local address can reach the peer: both need an address of one family (IPv4 or IPv6)",
-            ),
-            Self::Unknown(unknown) => unknown.fmt(f),
-            Self::Closing => f.write_str("the endpoint is closing"),
-            Self::Key => f.write_str(
-                "a sealed endpoint needs the peer's public key, and an unencrypted one takes none",
-            ),
-            Self::Random => f.write_str("the system provides no random numbers"),
-            Self::NoSession(silence) => silence.fmt(f),
-            Self::OldDate(refusal) => refusal.fmt(f),
-            Self::SctpPort => f.write_str("there is no SCTP port 0: give one from 1 to 65535"),
-            Self::Exists(peer, ports) => {
-                let local = ports.local.unwrap_or(PORT);
-                write!(
-                    f,
-                    "there is an association with {} between SCTP ports {local} and {} already: use that, or \
-                     give another local port",
-                    peer.ip(),
-                    ports.remote
-                )
-            }
-            Self::PortTaken(port) => write!(
-                f,
-                "another program on this machine uses SCTP port {port} over IP: give another local port"
-            ),
-            Self::NoFreePort => f.write_str(
-                "all SCTP ports from 49152 to 65535 are in use with that peer: close associations",
-            ),
-            Self::Ended(reason) => reason.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for ConnectError {}
 
 impl Endpoint {
     /// Opens an association and waits until it is established.

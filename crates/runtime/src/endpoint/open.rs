@@ -1,6 +1,5 @@
 //! Opening an endpoint: checks its options, and binds or adopts its sockets.
 
-use std::fmt;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -14,64 +13,49 @@ use super::transport::{Encryption, UnknownName};
 use crate::interfaces::InterfaceAddress;
 
 /// Why an endpoint could not be opened.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// A socket could not be bound there.
+    #[error("cannot bind {0}: {1}{hint}", hint = hint(.1))]
     Bind(BindAddress, io::Error),
     /// No address was given.
+    #[error("no local address: name at least one")]
     NoAddress,
     /// No interface that may be used is up with an address of the peer's family.
+    #[error(
+        "no interface that may be used is up with an address of the peer's family (IPv4 or IPv6)"
+    )]
     NoInterface,
     /// The name of a scheduler or congestion control is unknown.
+    #[error("{0}")]
     Unknown(UnknownName),
     /// The system provides no random numbers.
+    #[error("the system provides no random numbers")]
     Random,
     /// There is no SCTP port 0.
+    #[error("there is no SCTP port 0: give one from 1 to 65535")]
     SctpPort,
     /// Packets cannot be sent over IP alone.
+    #[error("{0}")]
     Raw(RawError),
     /// Another endpoint on this machine owns the SCTP port, over IP alone.
+    #[error("cannot use SCTP port {0} over IP: {1}; another program has it")]
     SctpPortTaken(u16, io::Error),
     /// An endpoint cannot have this number of shards, or shards with automatic interfaces.
+    #[error(
+        "{0} shards: an endpoint has 1 to {SHARDS_LIMIT}, and 1 if it finds its interfaces by itself"
+    )]
     Shards(usize),
     /// An inherited socket cannot be used.
+    #[error("cannot use the inherited socket at {0}: {1}")]
     Inherited(SocketAddr, io::Error),
     /// Inherited sockets do not permit other sockets with the same address, which shards need.
+    #[error(
+        "the inherited socket at {0} permits no other one with its address: use one shard, or bind it with \
+         SO_REUSEPORT (systemd: ReusePort=yes)"
+    )]
     InheritedAlone(SocketAddr),
 }
-
-impl fmt::Display for OpenError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Bind(local, error) => write!(f, "cannot bind {local}: {error}{}", hint(error)),
-            Self::NoAddress => f.write_str("no local address: name at least one"),
-            Self::NoInterface => f.write_str(
-                "no interface that may be used is up with an address of the peer's family (IPv4 or IPv6)",
-            ),
-            Self::Unknown(unknown) => unknown.fmt(f),
-            Self::Random => f.write_str("the system provides no random numbers"),
-            Self::SctpPort => f.write_str("there is no SCTP port 0: give one from 1 to 65535"),
-            Self::Raw(error) => error.fmt(f),
-            Self::SctpPortTaken(port, error) => {
-                write!(f, "cannot use SCTP port {port} over IP: {error}; another program has it")
-            }
-            Self::Shards(count) => write!(
-                f,
-                "{count} shards: an endpoint has 1 to {SHARDS_LIMIT}, and 1 if it finds its interfaces by itself"
-            ),
-            Self::Inherited(local, error) => {
-                write!(f, "cannot use the inherited socket at {local}: {error}")
-            }
-            Self::InheritedAlone(local) => write!(
-                f,
-                "the inherited socket at {local} permits no other one with its address: use one shard, or bind it with \
-                 SO_REUSEPORT (systemd: ReusePort=yes)"
-            ),
-        }
-    }
-}
-
-impl std::error::Error for OpenError {}
 
 /// Hint for a bind error.
 fn hint(error: &io::Error) -> &'static str {

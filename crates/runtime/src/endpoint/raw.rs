@@ -42,17 +42,9 @@ impl Carrier {
 }
 
 /// No encapsulation has this name.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("`{}` is no encapsulation: {} are", .0.escape_debug(), Carrier::NAMES.join(", "))]
 pub struct UnknownCarrier(pub String);
-
-impl fmt::Display for UnknownCarrier {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = self.0.escape_debug();
-        write!(f, "`{name}` is no encapsulation: {} are", Carrier::NAMES.join(", "))
-    }
-}
-
-impl std::error::Error for UnknownCarrier {}
 
 impl std::str::FromStr for Carrier {
     type Err = UnknownCarrier;
@@ -63,7 +55,7 @@ impl std::str::FromStr for Carrier {
 }
 
 /// Why packets cannot be sent over IP alone.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum RawError {
     /// The system does not permit it.
     NotPermitted,
@@ -107,8 +99,6 @@ impl fmt::Display for RawError {
         }
     }
 }
-
-impl std::error::Error for RawError {}
 
 impl From<io::Error> for RawError {
     fn from(error: io::Error) -> Self {

@@ -65,16 +65,9 @@ impl Profile {
 }
 
 /// No profile has this name.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("`{}` is no profile: {} are", .0.escape_debug(), Profile::NAMES.join(", "))]
 pub struct UnknownProfile(pub String);
-
-impl std::fmt::Display for UnknownProfile {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "`{}` is no profile: {} are", self.0.escape_debug(), Profile::NAMES.join(", "))
-    }
-}
-
-impl std::error::Error for UnknownProfile {}
 
 impl std::str::FromStr for Profile {
     type Err = UnknownProfile;
@@ -210,24 +203,15 @@ impl Default for Transport {
 }
 
 /// A name that the engine does not know. The message lists the valid ones.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum UnknownName {
     /// The name of a scheduler.
+    #[error("{0}")]
     Scheduler(UnknownScheduler),
     /// The name of a congestion control.
+    #[error("{0}")]
     Congestion(UnknownCongestion),
 }
-
-impl std::fmt::Display for UnknownName {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Scheduler(error) => error.fmt(f),
-            Self::Congestion(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for UnknownName {}
 
 /// What carries the packets of an association.
 #[derive(Clone, Debug)]

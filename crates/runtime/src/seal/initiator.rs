@@ -73,26 +73,38 @@ pub enum Finish {
 }
 
 /// Why there is no session, or not yet.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HandshakeError {
     /// The payload does not fit into a first datagram; its size in bytes.
+    #[error("a payload of {0} bytes; a handshake carries at most {PAYLOAD_MAX}")]
     PayloadTooLong(usize),
     /// The system provides no random numbers.
+    #[error("the system provides no random numbers")]
     NoRandomness,
     /// The datagram does not answer this handshake. Continue to wait.
+    #[error("no answer to this handshake")]
     NotOurs,
     /// The datagram is not from the peer, or was modified. Continue to wait.
+    #[error("an answer that is not from the peer")]
     Forged,
     /// A token that was already sent back.
+    #[error("a demand for a token that was sent back already")]
     KnownToken,
     /// The attempt has followed its maximum number of Retries. A new attempt may follow the same number again.
+    #[error("the peer asked more than {RETRIES_LIMIT} times for a proof of our address")]
     TooManyRetries,
     /// An unauthenticated answer says that the peer supports only these versions. Continue to wait for another
     /// answer.
+    #[error(
+        "the peer speaks version {0:?} of the sealing, and this is version {VERSION}; \
+         install the same release of ropewalk on both machines"
+    )]
     OtherVersion(Vec<u8>),
     /// The peer chose a cipher that was not offered; the cipher's number.
+    #[error("the peer chose cipher {0}, which was not offered")]
     Cipher(u8),
     /// The peer refuses the date of this attempt, which has ended.
+    #[error("{0}")]
     OldDate(ClockRefusal),
 }
 
@@ -323,34 +335,3 @@ impl fmt::Debug for Initiator {
             .finish_non_exhaustive()
     }
 }
-
-impl fmt::Display for HandshakeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::PayloadTooLong(bytes) => {
-                write!(f, "a payload of {bytes} bytes; a handshake carries at most {PAYLOAD_MAX}")
-            }
-            Self::NoRandomness => f.write_str("the system provides no random numbers"),
-            Self::NotOurs => f.write_str("no answer to this handshake"),
-            Self::Forged => f.write_str("an answer that is not from the peer"),
-            Self::KnownToken => f.write_str("a demand for a token that was sent back already"),
-            Self::TooManyRetries => {
-                write!(
-                    f,
-                    "the peer asked more than {RETRIES_LIMIT} times for a proof of our address"
-                )
-            }
-            Self::OtherVersion(theirs) => write!(
-                f,
-                "the peer speaks version {theirs:?} of the sealing, and this is version {VERSION}; \
-                 install the same release of ropewalk on both machines"
-            ),
-            Self::Cipher(number) => {
-                write!(f, "the peer chose cipher {number}, which was not offered")
-            }
-            Self::OldDate(refusal) => refusal.fmt(f),
-        }
-    }
-}
-
-impl core::error::Error for HandshakeError {}

@@ -15,7 +15,7 @@ use super::trusted_file::{self, Secrecy};
 const FILE_MAX: u64 = 4096;
 
 /// Why a key cannot be read from a file or written to one.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub struct KeyFileError {
     /// The file.
     pub path: PathBuf,
@@ -220,8 +220,6 @@ impl KeyFileError {
         }
     }
 }
-
-impl core::error::Error for KeyFileError {}
 
 #[cfg(test)]
 mod tests {

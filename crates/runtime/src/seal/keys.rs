@@ -26,18 +26,31 @@ pub struct SecretKey {
     public: PublicKey,
 }
 
+/// How to get a valid key.
+const HINT: &str = "`ropewalk keygen FILE` creates a key and prints its public half";
+
 /// Why a text is not a key, or why no key could be generated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
     /// The text does not have 44 characters; its length.
+    #[error("a key has {TEXT_LEN} characters, and this has {0}; {HINT}")]
     Length(usize),
     /// The text has 44 characters, but is not base64 of 32 bytes.
+    #[error(
+        "a key is base64 of {KEY_LEN} bytes: {} of A-Z a-z 0-9 + / and one =; {HINT}",
+        TEXT_LEN - 1
+    )]
     NotBase64,
     /// All bytes of a pre-shared key are zero, so it is not secret.
+    #[error("a pre-shared key of zeros only is not secret; {HINT}")]
     Zero,
     /// A public key of low order: it has no secret, and a handshake with it proves nothing.
+    #[error(
+        "a point of low order, which is not a valid public key: a handshake with it proves nothing; {HINT}"
+    )]
     LowOrder,
     /// The system provides no random numbers.
+    #[error("the system provides no random numbers")]
     NoRandomness,
 }
 
@@ -146,30 +159,6 @@ impl fmt::Debug for SecretKey {
         write!(f, "SecretKey(hidden, public {})", self.public)
     }
 }
-
-impl fmt::Display for KeyError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const HINT: &str = "`ropewalk keygen FILE` creates a key and prints its public half";
-        match self {
-            Self::Length(found) => {
-                write!(f, "a key has {TEXT_LEN} characters, and this has {found}; {HINT}")
-            }
-            Self::NotBase64 => write!(
-                f,
-                "a key is base64 of {KEY_LEN} bytes: {} of A-Z a-z 0-9 + / and one =; {HINT}",
-                TEXT_LEN - 1
-            ),
-            Self::Zero => write!(f, "a pre-shared key of zeros only is not secret; {HINT}"),
-            Self::LowOrder => write!(
-                f,
-                "a point of low order, which is not a valid public key: a handshake with it proves nothing; {HINT}"
-            ),
-            Self::NoRandomness => f.write_str("the system provides no random numbers"),
-        }
-    }
-}
-
-impl core::error::Error for KeyError {}
 
 #[cfg(test)]
 mod tests {

@@ -20,8 +20,6 @@
 //! Each step consumes its state, so that no secret is used twice. This module does not handle datagrams or
 //! addresses.
 
-use core::fmt;
-
 use snow::params::NoiseParams;
 use snow::{Builder, HandshakeState, TransportState};
 use spake2::{Ed25519Group, Identity, Password, Spake2};
@@ -76,13 +74,16 @@ pub struct PairedPeer {
 }
 
 /// Why a message does not continue a pairing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PairingError {
     /// The message is invalid at this step, or was not created with the same code.
+    #[error("the other end used another code")]
     WrongCode,
     /// The introduction does not fit into a message; its size in bytes.
+    #[error("an introduction of {0} bytes; at most {INTRODUCTION_MAX} fit")]
     IntroductionTooLong(usize),
     /// The system provides no random numbers.
+    #[error("the system provides no random numbers")]
     NoRandomness,
 }
 
@@ -231,20 +232,6 @@ fn peer(state: &HandshakeState, introduction: Vec<u8>) -> Result<PairedPeer, Pai
     let key = key.ok_or(PairingError::WrongCode)?;
     Ok(PairedPeer { key: PublicKey::of_handshake(key), introduction })
 }
-
-impl fmt::Display for PairingError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::WrongCode => f.write_str("the other end used another code"),
-            Self::IntroductionTooLong(bytes) => {
-                write!(f, "an introduction of {bytes} bytes; at most {INTRODUCTION_MAX} fit")
-            }
-            Self::NoRandomness => f.write_str("the system provides no random numbers"),
-        }
-    }
-}
-
-impl core::error::Error for PairingError {}
 
 #[cfg(test)]
 mod tests {

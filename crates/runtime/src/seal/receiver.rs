@@ -1,6 +1,5 @@
 //! The receiving half of a session: the keys of three epochs, and a replay window for each path.
 
-use core::fmt;
 use core::mem::replace;
 
 use super::cipher::Cipher;
@@ -10,19 +9,25 @@ use super::replay::{ReplayWindow, Verdict, whole_counter};
 use super::wire::{HEADER_LEN, Header, epoch_bits};
 
 /// Why a datagram was not opened. Callers should only count these errors, because any sender can cause them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OpenError {
     /// The datagram is not sealed.
+    #[error("no sealed datagram")]
     NotSealed,
     /// The datagram belongs to another session.
+    #[error("a datagram for session {0:08x}")]
     OtherSession(u32),
     /// There is no key for its epoch.
+    #[error("a datagram of an epoch without a key")]
     UnknownEpoch,
     /// The datagram was already opened.
+    #[error("a datagram that was opened before")]
     Replayed,
     /// The datagram is too old to determine whether it was already opened.
+    #[error("a datagram from behind the replay window")]
     TooOld,
     /// The peer did not seal it, or it was modified.
+    #[error("a datagram that the peer did not seal")]
     Forged,
 }
 
@@ -173,18 +178,3 @@ impl Receiver {
         self.opened_in_epoch = datagrams;
     }
 }
-
-impl fmt::Display for OpenError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotSealed => f.write_str("no sealed datagram"),
-            Self::OtherSession(session) => write!(f, "a datagram for session {session:08x}"),
-            Self::UnknownEpoch => f.write_str("a datagram of an epoch without a key"),
-            Self::Replayed => f.write_str("a datagram that was opened before"),
-            Self::TooOld => f.write_str("a datagram from behind the replay window"),
-            Self::Forged => f.write_str("a datagram that the peer did not seal"),
-        }
-    }
-}
-
-impl core::error::Error for OpenError {}

@@ -1,6 +1,5 @@
 //! The sending half of a session: a counter for each path, and the key of the epoch.
 
-use core::fmt;
 use core::ops::Range;
 
 use super::ratchet::{DatagramKey, Ratchet};
@@ -11,7 +10,8 @@ use super::wire::{COUNTER_BITS, HEADER_LEN, Header, epoch_bits};
 pub(super) const KEY_LIMIT: u64 = 1 << 23;
 
 /// Why a datagram could not be sealed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the key has sealed {KEY_LIMIT} datagrams, and the peer is at no newer one")]
 pub enum SealError {
     /// The key has sealed 2^23 datagrams, and the peer has not followed to the next epoch: it is gone or receives
     /// nothing. Changing to the next epoch solves this.
@@ -120,11 +120,3 @@ impl Sender {
         *self.counter(path) = counter;
     }
 }
-
-impl fmt::Display for SealError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the key has sealed {KEY_LIMIT} datagrams, and the peer is at no newer one")
-    }
-}
-
-impl core::error::Error for SealError {}

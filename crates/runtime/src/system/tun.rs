@@ -25,15 +25,19 @@ const JOINED_CAPACITY: usize = 65_535 + 2 * VIRTIO_NET_HDR_LEN;
 const KEPT_BUFFERS: usize = 64;
 
 /// Why there is no TUN device.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum TunError {
     /// The process may not create one.
+    #[error("not allowed to create a TUN device")]
     NotPermitted,
     /// The kernel has no TUN devices.
+    #[error("/dev/net/tun cannot be opened: {0}")]
     Missing(io::Error),
     /// Another process uses the device.
+    #[error("the TUN device {0} is in use")]
     Busy(String),
     /// Another error.
+    #[error("cannot create the TUN device: {0}")]
     Other(io::Error),
 }
 
@@ -59,19 +63,6 @@ impl TunError {
         }
     }
 }
-
-impl fmt::Display for TunError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotPermitted => f.write_str("not allowed to create a TUN device"),
-            Self::Missing(error) => write!(f, "/dev/net/tun cannot be opened: {error}"),
-            Self::Busy(name) => write!(f, "the TUN device {name} is in use"),
-            Self::Other(error) => write!(f, "cannot create the TUN device: {error}"),
-        }
-    }
-}
-
-impl std::error::Error for TunError {}
 
 /// A TUN device. It exists as long as this value or a clone of it does.
 #[derive(Clone)]

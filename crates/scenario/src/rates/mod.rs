@@ -40,7 +40,7 @@ pub struct ReadOptions {
 }
 
 /// A file that is not a log of rates, or an invalid log.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct RateLogError {
     /// Number of the line, from 1; 0 for the file.
     pub line: usize,
@@ -68,8 +68,6 @@ impl fmt::Display for RateLogError {
         f.write_str(&self.message)
     }
 }
-
-impl std::error::Error for RateLogError {}
 
 /// A time with a constant rate.
 #[derive(Clone, Copy, Debug, PartialEq)]

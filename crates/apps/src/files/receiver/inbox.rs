@@ -5,7 +5,6 @@
 //! from this sender have. Unfinished files belong to the key that sent them.
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::fs::{File, FileTimes};
 use std::io::{self, ErrorKind};
 use std::path::Path;
@@ -424,16 +423,9 @@ impl Inbox {
 }
 
 /// The directory would exceed its limit, this number of bytes.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("over the quota of {0} bytes")]
 struct OverQuota(u64);
-
-impl fmt::Display for OverQuota {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "over the quota of {} bytes", self.0)
-    }
-}
-
-impl std::error::Error for OverQuota {}
 
 /// A reader that reports the number of bytes read.
 struct Counted<F> {

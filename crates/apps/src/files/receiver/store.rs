@@ -2,7 +2,6 @@
 //! and the links in the directory: the system resolves every name below the opened directory.
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -75,28 +74,15 @@ struct Made {
 }
 
 /// Why a directory cannot be used.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// Another process uses it.
+    #[error("another `ropewalk recv` receives into `{}`", shown_path(.0))]
     Locked(PathBuf),
     /// A system error.
+    #[error("cannot receive into `{path}`: {1}", path = shown_path(.0))]
     Io(PathBuf, io::Error),
 }
-
-impl fmt::Display for StoreError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Locked(path) => {
-                write!(f, "another `ropewalk recv` receives into `{}`", shown_path(path))
-            }
-            Self::Io(path, error) => {
-                write!(f, "cannot receive into `{}`: {error}", shown_path(path))
-            }
-        }
-    }
-}
-
-impl std::error::Error for StoreError {}
 
 impl StoreError {
     /// A hint on how to solve the problem.

@@ -6,7 +6,6 @@ mod job;
 pub(super) mod reader;
 pub(super) mod source;
 
-use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
@@ -54,34 +53,24 @@ pub trait Dial {
 }
 
 /// Why a job was not completed.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum SendError {
     /// The receiver could not be reached.
+    #[error("the receiver cannot be reached: {0}")]
     Unreachable(PeerText),
     /// The receiver refused the handshake because a clock is wrong.
+    #[error("the receiver cannot be reached: {0}")]
     Clock(PeerText),
     /// The receiver was lost, and could not be reached again in time.
+    #[error("connection to the receiver lost: {0}")]
     Lost(PeerText),
     /// The peer does not speak this protocol.
+    #[error("{}", OTHER_SERVICE)]
     OtherService,
     /// One end has given up.
+    #[error("{0}")]
     Transfer(TransferError),
 }
-
-impl fmt::Display for SendError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unreachable(why) | Self::Clock(why) => {
-                write!(f, "the receiver cannot be reached: {why}")
-            }
-            Self::Lost(why) => write!(f, "connection to the receiver lost: {why}"),
-            Self::OtherService => f.write_str(OTHER_SERVICE),
-            Self::Transfer(why) => why.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for SendError {}
 
 impl SendError {
     /// Whether the receiver does not accept files of this sender, so that another attempt would fail as well.

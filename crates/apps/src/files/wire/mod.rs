@@ -21,8 +21,6 @@
 mod decode;
 mod encode;
 
-use std::fmt;
-
 use bytes::Bytes;
 use ropewalk_base::PeerText;
 
@@ -158,47 +156,31 @@ pub enum WireItem {
 }
 
 /// Why the bytes of a peer are invalid.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum WireError {
     /// The peer uses another protocol.
+    #[error("the other side does not transfer files: is it `ropewalk send` or `recv`?")]
     OtherProtocol,
     /// The peer uses another version.
+    #[error(
+        "the other side speaks version {0} of the file transfer, this side version {VERSION}: \
+         install a newer ropewalk {side}",
+        side = if *.0 < VERSION { "there" } else { "here" }
+    )]
     Version(u32),
     /// The kind of frame is unknown.
+    #[error("the other side sent an unknown frame ({0})")]
     UnknownFrame(u8),
     /// A frame exceeds the limit; its kind and length.
+    #[error("the other side sent a frame of {1} bytes (kind {0}): too long")]
     TooLong(u8, usize),
     /// The content of a frame does not fit its kind.
+    #[error("the other side sent a malformed frame ({0})")]
     Malformed(u8),
     /// A name is not permitted.
+    #[error("the other side sent a name that is refused: {0}")]
     Name(BadName),
 }
-
-impl fmt::Display for WireError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::OtherProtocol => f.write_str(
-                "the other side does not transfer files: is it `ropewalk send` or `recv`?",
-            ),
-            Self::Version(theirs) => {
-                let older = if *theirs < VERSION { "there" } else { "here" };
-                write!(
-                    f,
-                    "the other side speaks version {theirs} of the file transfer, this side version \
-                     {VERSION}: install a newer ropewalk {older}"
-                )
-            }
-            Self::UnknownFrame(kind) => write!(f, "the other side sent an unknown frame ({kind})"),
-            Self::TooLong(kind, len) => {
-                write!(f, "the other side sent a frame of {len} bytes (kind {kind}): too long")
-            }
-            Self::Malformed(kind) => write!(f, "the other side sent a malformed frame ({kind})"),
-            Self::Name(why) => write!(f, "the other side sent a name that is refused: {why}"),
-        }
-    }
-}
-
-impl std::error::Error for WireError {}
 
 /// The numbers of the frame kinds.
 mod kind {

@@ -18,7 +18,6 @@ mod transfer;
 mod variants;
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::io::{BufReader, Read, Seek, SeekFrom};
 use std::net::SocketAddr;
 
@@ -97,21 +96,28 @@ pub struct Overflow {
 }
 
 /// Why there is no measurement.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RecordingError {
     /// The file cannot be read.
+    #[error("cannot be read")]
     Read,
     /// The file is neither pcap nor pcapng.
+    #[error("is neither pcap nor pcapng")]
     Format,
     /// The file is damaged.
+    #[error("is damaged")]
     Damaged,
     /// The file has no TCP or SCTP data.
+    #[error("has no packet with data of TCP or SCTP that is not encrypted")]
     NoData,
     /// The file has no readable data; most packets are of this kind.
+    #[error("has no data of TCP or SCTP that can be read: it has {0}")]
     Hidden(&'static str),
     /// The data of the largest flow is not acknowledged.
+    #[error("has no acknowledgements of its largest flow of data")]
     NotAcknowledged,
     /// The recording is longer than the evaluation permits.
+    #[error("has a flow that is too long to be evaluated: more than 6 000 000 packets, or a day")]
     TooLong,
 }
 
@@ -164,23 +170,3 @@ impl RecordedProtocol {
         }
     }
 }
-
-impl fmt::Display for RecordingError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Read => "cannot be read",
-            Self::Format => "is neither pcap nor pcapng",
-            Self::Damaged => "is damaged",
-            Self::NoData => "has no packet with data of TCP or SCTP that is not encrypted",
-            Self::Hidden(name) => {
-                return write!(f, "has no data of TCP or SCTP that can be read: it has {name}");
-            }
-            Self::NotAcknowledged => "has no acknowledgements of its largest flow of data",
-            Self::TooLong => {
-                "has a flow that is too long to be evaluated: more than 6 000 000 packets, or a day"
-            }
-        })
-    }
-}
-
-impl std::error::Error for RecordingError {}

@@ -10,16 +10,9 @@ pub struct Credentials {
 }
 
 /// A line that is not a name and a password.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not one line NAME:PASSWORD, each of 1 to 255 bytes")]
 pub struct NotCredentials;
-
-impl fmt::Display for NotCredentials {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("not one line NAME:PASSWORD, each of 1 to 255 bytes")
-    }
-}
-
-impl std::error::Error for NotCredentials {}
 
 impl Credentials {
     /// Parses a line `name:password`.

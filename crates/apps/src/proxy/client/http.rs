@@ -1,7 +1,5 @@
 //! HTTP: CONNECT, and requests for `http://…`, one per connection (RFC 9110, 9.3.6; RFC 9112, 3.2.2).
 
-use std::fmt;
-
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
@@ -60,21 +58,30 @@ pub enum Length {
 }
 
 /// Why a request is invalid.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HttpError {
     /// Not an HTTP request.
+    #[error("not a request of HTTP/1.1: {0}")]
     Syntax(httparse::Error),
     /// A path without a host, as sent to a server instead of a proxy.
+    #[error(
+        "this is a proxy, not a server: enter its address as HTTP proxy in the settings of the program"
+    )]
     NoProxyRequest,
     /// A scheme other than `http://`.
+    #[error("`{0}` is not supported; programs use CONNECT for https://")]
     Scheme(String),
     /// Not a valid host and port.
+    #[error("{0}")]
     Target(TargetError),
     /// The end of the body is ambiguous.
+    #[error("the length of the request's body is unclear")]
     Body,
     /// More than one Host field.
+    #[error("more than one Host field")]
     Host,
     /// Missing or wrong name and password.
+    #[error("no name and password, or wrong ones")]
     Password,
 }
 
@@ -86,24 +93,6 @@ impl HttpError {
             Self::Scheme(_) => 501,
             Self::Syntax(httparse::Error::TooManyHeaders) => 431,
             _ => 400,
-        }
-    }
-}
-
-impl fmt::Display for HttpError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Syntax(error) => write!(f, "not a request of HTTP/1.1: {error}"),
-            Self::NoProxyRequest => f.write_str(
-                "this is a proxy, not a server: enter its address as HTTP proxy in the settings of the program",
-            ),
-            Self::Scheme(scheme) => {
-                write!(f, "`{scheme}` is not supported; programs use CONNECT for https://")
-            }
-            Self::Target(error) => error.fmt(f),
-            Self::Body => f.write_str("the length of the request's body is unclear"),
-            Self::Host => f.write_str("more than one Host field"),
-            Self::Password => f.write_str("no name and password, or wrong ones"),
         }
     }
 }

@@ -1,6 +1,5 @@
 //! A rule for permitted destinations: a network, a host, a port.
 
-use std::fmt;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::str::FromStr;
@@ -28,21 +27,12 @@ enum Place {
 }
 
 /// The text is not a valid rule.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{0}` is not a destination; give 10.0.0.0/8, 192.0.2.7:22, [2001:db8::]/32:443, wiki.example, \
+     *.example.org:443, or *:8000-8999"
+)]
 pub struct RuleError(String);
-
-impl fmt::Display for RuleError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "`{}` is not a destination; give 10.0.0.0/8, 192.0.2.7:22, [2001:db8::]/32:443, wiki.example, \
-             *.example.org:443, or *:8000-8999",
-            self.0
-        )
-    }
-}
-
-impl std::error::Error for RuleError {}
 
 impl Rule {
     /// Whether the rule gives this destination by address or name.

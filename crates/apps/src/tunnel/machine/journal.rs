@@ -101,27 +101,18 @@ pub enum Change {
 }
 
 /// Why a journal cannot be used.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum JournalError {
     /// Another process uses the journal: the tunnel is running.
+    #[error("the tunnel {0} is running")]
     Running(String),
     /// The journal cannot be read or written.
+    #[error("{file}: {1}", file = .0.display())]
     Io(PathBuf, io::Error),
     /// A change failed.
+    #[error("cannot {0}: {1}")]
     Change(Box<Change>, io::Error),
 }
-
-impl fmt::Display for JournalError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Running(name) => write!(f, "the tunnel {name} is running"),
-            Self::Io(file, error) => write!(f, "{}: {error}", file.display()),
-            Self::Change(change, error) => write!(f, "cannot {change}: {error}"),
-        }
-    }
-}
-
-impl std::error::Error for JournalError {}
 
 impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

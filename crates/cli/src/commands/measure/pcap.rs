@@ -13,19 +13,12 @@ use super::comparison::{Carried, CarriedBy};
 use super::recorded::{loss_key, queue_bound};
 
 /// Why a capture yields no scenario.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum PcapError {
+    #[error("{0}")]
     Open(std::io::Error),
+    #[error("{0}")]
     Content(RecordingError),
-}
-
-impl std::fmt::Display for PcapError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Open(error) => error.fmt(f),
-            Self::Content(error) => error.fmt(f),
-        }
-    }
 }
 
 /// The paths of the largest transfer in a capture, as tables of a scenario, and the data that it has

@@ -87,24 +87,15 @@ pub enum Event {
 }
 
 /// Why bytes were not accepted.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum SendError {
     /// The send buffer is full; [`Event::Writable`] reports when it has space again.
+    #[error("the send buffer is full; wait until it is writable")]
     Full,
     /// The session is closing or has ended.
+    #[error("the session is closing or closed")]
     Closing,
 }
-
-impl core::fmt::Display for SendError {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str(match self {
-            Self::Full => "the send buffer is full; wait until it is writable",
-            Self::Closing => "the session is closing or closed",
-        })
-    }
-}
-
-impl core::error::Error for SendError {}
 
 /// State of the end of our data, and of the peer's (DATA_FIN; RFC 8684, 3.3.3).
 #[derive(Clone, Copy, Debug, Default)]

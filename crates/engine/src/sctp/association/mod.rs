@@ -100,31 +100,22 @@ pub enum Event {
 }
 
 /// Why [`Association::send`] refused a message.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum SendError {
     /// The send buffer is full, and the message may not use [`Config::stream_reserve`]. [`Event::Writable`] follows when there
     /// is room again.
+    #[error("the send buffer is full; wait until it is writable")]
     Full,
     /// The stream does not exist.
+    #[error("there is no such stream; negotiate more streams")]
     NoSuchStream,
     /// The association is shutting down or has ended.
+    #[error("the association is closing or closed")]
     Closing,
     /// The message is empty. SCTP messages have at least one byte.
+    #[error("a message has at least one byte")]
     Empty,
 }
-
-impl core::fmt::Display for SendError {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str(match self {
-            Self::Full => "the send buffer is full; wait until it is writable",
-            Self::NoSuchStream => "there is no such stream; negotiate more streams",
-            Self::Closing => "the association is closing or closed",
-            Self::Empty => "a message has at least one byte",
-        })
-    }
-}
-
-impl core::error::Error for SendError {}
 
 /// One endpoint of an association.
 ///

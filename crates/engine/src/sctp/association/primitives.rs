@@ -35,32 +35,21 @@ pub struct Parameters {
 }
 
 /// Why [`Association::set_parameters`] refused the parameters.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ParameterError {
     /// RTO.Initial or RTO.Max is zero, or RTO.Initial or RTO.Min exceeds RTO.Max.
+    #[error("RTO.Min and RTO.Initial are at most RTO.Max, and the latter two not zero")]
     Rto,
     /// SACK.Delay is more than RFC 9260, 6.2, allows.
+    #[error("SACKs are delayed by 500 ms at most")]
     SackDelay,
     /// The number of packets per SACK is zero.
+    #[error("a SACK is sent for every packet with DATA, or for each so many of them")]
     NoSack,
     /// Valid.Cookie.Life is zero: every cookie would be stale.
+    #[error("a cookie that lives for no time is never taken")]
     CookieLife,
 }
-
-impl core::fmt::Display for ParameterError {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str(match self {
-            Self::Rto => "RTO.Min and RTO.Initial are at most RTO.Max, and the latter two not zero",
-            Self::SackDelay => "SACKs are delayed by 500 ms at most",
-            Self::NoSack => {
-                "a SACK is sent for every packet with DATA, or for each so many of them"
-            }
-            Self::CookieLife => "a cookie that lives for no time is never taken",
-        })
-    }
-}
-
-impl core::error::Error for ParameterError {}
 
 impl Parameters {
     fn check(&self) -> Result<(), ParameterError> {

@@ -15,43 +15,30 @@ pub struct Retry {
 }
 
 /// Why an association ended.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum CloseReason {
     /// Graceful shutdown. All data was delivered.
+    #[error("it was shut down in order")]
     Shutdown,
     /// This end aborted the association.
+    #[error("this end aborted it: {0}")]
     Aborted(AbortCause),
     /// The peer aborted the association.
+    #[error("the peer aborted it: {0}")]
     AbortedByPeer(AbortCause),
     /// The peer never answered the INIT.
+    #[error("the peer does not answer")]
     NoAnswer,
     /// Every address of the peer refused the INIT: nothing receives SCTP there.
+    #[error("nothing receives SCTP at the peer's addresses: they refused it")]
     Refused,
     /// The peer rejected every cookie as stale, although each INIT requested a longer life.
+    #[error("the peer found every cookie too old: is its clock being changed?")]
     StaleCookie,
     /// The peer stopped answering (Association.Max.Retrans).
+    #[error("the peer has stopped answering on every path")]
     Unreachable,
 }
-
-impl core::fmt::Display for CloseReason {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        match self {
-            Self::Shutdown => f.write_str("it was shut down in order"),
-            Self::Aborted(cause) => write!(f, "this end aborted it: {cause}"),
-            Self::AbortedByPeer(cause) => write!(f, "the peer aborted it: {cause}"),
-            Self::NoAnswer => f.write_str("the peer does not answer"),
-            Self::Refused => {
-                f.write_str("nothing receives SCTP at the peer's addresses: they refused it")
-            }
-            Self::StaleCookie => {
-                f.write_str("the peer found every cookie too old: is its clock being changed?")
-            }
-            Self::Unreachable => f.write_str("the peer has stopped answering on every path"),
-        }
-    }
-}
-
-impl core::error::Error for CloseReason {}
 
 /// State of an association. The discriminant is a separate byte, because the state is read several times
 /// per packet.

@@ -170,38 +170,27 @@ pub enum Reconfigured {
 }
 
 /// Why a request was not made.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ReconfigurationError {
     /// Both ends must offer stream reconfiguration in the handshake.
+    #[error("stream reconfiguration was not negotiated; both ends must offer it")]
     NotSupported,
     /// The association is not established, or is shutting down.
+    #[error("the association is not established, or is closing")]
     Closing,
     /// The stream does not exist.
+    #[error("there is no such stream")]
     NoSuchStream,
     /// An earlier request about the same streams or about the entire association is still in progress.
+    #[error("an earlier request has not ended; wait for its event")]
     InProgress,
     /// More than 65,535 streams in one direction would result.
+    #[error("an association has at most 65535 streams in each direction")]
     TooManyStreams,
     /// The request is empty.
+    #[error("name a direction, or a number of streams to add")]
     Empty,
 }
-
-impl core::fmt::Display for ReconfigurationError {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str(match self {
-            Self::NotSupported => {
-                "stream reconfiguration was not negotiated; both ends must offer it"
-            }
-            Self::Closing => "the association is not established, or is closing",
-            Self::NoSuchStream => "there is no such stream",
-            Self::InProgress => "an earlier request has not ended; wait for its event",
-            Self::TooManyStreams => "an association has at most 65535 streams in each direction",
-            Self::Empty => "name a direction, or a number of streams to add",
-        })
-    }
-}
-
-impl core::error::Error for ReconfigurationError {}
 
 /// Requests in both directions, and events for the user.
 #[derive(Clone, Debug)]

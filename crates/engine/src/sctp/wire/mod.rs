@@ -59,23 +59,28 @@ pub enum Checksum {
 }
 
 /// Why bytes are not an SCTP packet. Such packets are dropped without an answer.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum DecodeError {
     /// Fewer bytes than the common header has (12).
+    #[error("{bytes} bytes are no packet: the header has 12")]
     Short {
         /// Number of bytes.
         bytes: usize,
     },
     /// A port is 0 (RFC 9260, 3.1).
+    #[error("port 0 is none")]
     Port,
     /// The checksum is wrong (6.8).
+    #[error("the checksum is wrong: not CRC32c, or changed on the way")]
     Checksum,
     /// The first chunk exceeds the packet, or its length is less than its header.
+    #[error("the length of the first chunk (type {kind}) does not fit the packet")]
     Length {
         /// Chunk type.
         kind: u8,
     },
     /// A chunk's content contradicts its length, or lacks a mandatory part.
+    #[error("the chunk of type {kind} at byte {at} makes no sense")]
     Malformed {
         /// Chunk type.
         kind: u8,
@@ -83,26 +88,6 @@ pub enum DecodeError {
         at: usize,
     },
 }
-
-impl core::fmt::Display for DecodeError {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        match self {
-            Self::Short { bytes } => write!(f, "{bytes} bytes are no packet: the header has 12"),
-            Self::Port => f.write_str("port 0 is none"),
-            Self::Checksum => {
-                f.write_str("the checksum is wrong: not CRC32c, or changed on the way")
-            }
-            Self::Length { kind } => {
-                write!(f, "the length of the first chunk (type {kind}) does not fit the packet")
-            }
-            Self::Malformed { kind, at } => {
-                write!(f, "the chunk of type {kind} at byte {at} makes no sense")
-            }
-        }
-    }
-}
-
-impl core::error::Error for DecodeError {}
 
 /// The common header (3.1), bytes.
 const HEADER: usize = Packet::HEADER as usize;

@@ -6,8 +6,6 @@ mod markov;
 mod round;
 mod trace;
 
-use core::fmt;
-
 use ropewalk_base::Rng;
 
 pub use bernoulli::Bernoulli;
@@ -58,9 +56,10 @@ impl LossModel {
 }
 
 /// Error in the parameters of a loss model.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum LossError {
     /// A value is not a probability.
+    #[error("{name} is {value}; a probability lies within 0 and 1")]
     Probability {
         /// Name of the parameter.
         name: &'static str,
@@ -68,6 +67,7 @@ pub enum LossError {
         value: f64,
     },
     /// A row of the transition matrix does not sum to 1.
+    #[error("row {row} of the transition matrix sums to {sum}; it must sum to 1")]
     RowSum {
         /// Index of the row.
         row: usize,
@@ -75,6 +75,10 @@ pub enum LossError {
         sum: f64,
     },
     /// A row of the transition matrix does not have one entry per state.
+    #[error(
+        "row {row} of the transition matrix has {length} entries for {states} states; \
+         the matrix is square"
+    )]
     RowLength {
         /// Index of the row.
         row: usize,
@@ -84,8 +88,10 @@ pub enum LossError {
         states: usize,
     },
     /// The model has no state, or the trace no packet.
+    #[error("the loss model is empty; give at least one entry")]
     Empty,
     /// The index of a lost packet is beyond the trace.
+    #[error("packet {index} lies beyond the trace of {length}; count from 0")]
     Index {
         /// The index.
         index: usize,
@@ -93,30 +99,6 @@ pub enum LossError {
         length: usize,
     },
 }
-
-impl fmt::Display for LossError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Probability { name, value } => {
-                write!(f, "{name} is {value}; a probability lies within 0 and 1")
-            }
-            Self::RowSum { row, sum } => {
-                write!(f, "row {row} of the transition matrix sums to {sum}; it must sum to 1")
-            }
-            Self::RowLength { row, length, states } => write!(
-                f,
-                "row {row} of the transition matrix has {length} entries for {states} states; \
-                 the matrix is square"
-            ),
-            Self::Empty => write!(f, "the loss model is empty; give at least one entry"),
-            Self::Index { index, length } => {
-                write!(f, "packet {index} lies beyond the trace of {length}; count from 0")
-            }
-        }
-    }
-}
-
-impl core::error::Error for LossError {}
 
 fn probability(name: &'static str, value: f64) -> Result<f64, LossError> {
     // `contains` is false for NaN, which is thereby rejected.

@@ -47,24 +47,14 @@ pub enum Manager {
 }
 
 /// Why the requested manager cannot set name servers.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum NameServersError {
     /// systemd-resolved cannot be used.
+    #[error("name servers by systemd-resolved: {0}")]
     Resolved(ResolvedError),
     /// There is no openresolv.
+    #[error("name servers by resolvconf: neither {} is that of openresolv", resolvconf::PROGRAMS.join(" nor "))]
     NoOpenresolv,
-}
-
-impl fmt::Display for NameServersError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Resolved(error) => write!(f, "name servers by systemd-resolved: {error}"),
-            Self::NoOpenresolv => {
-                let programs = resolvconf::PROGRAMS.join(" nor ");
-                write!(f, "name servers by resolvconf: neither {programs} is that of openresolv")
-            }
-        }
-    }
 }
 
 /// How programs that read the file get the tunnel's servers.

@@ -5,7 +5,6 @@
 //! across restarts.
 
 use std::convert::Infallible;
-use std::fmt;
 use std::future::{Future, poll_fn};
 use std::io;
 use std::net::IpAddr;
@@ -47,15 +46,19 @@ const MANAGER: &str = "org.freedesktop.resolve1.Manager";
 const LINK: &str = "org.freedesktop.resolve1.Link";
 
 /// Why systemd-resolved cannot be used.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum ResolvedError {
     /// The service does not run, or there is no system bus.
+    #[error("it is not running")]
     NotRunning,
     /// The service runs in another network namespace, or this cannot be determined.
+    #[error("it does not run in this network namespace, or this user may not see where it runs")]
     OtherNamespace,
     /// The service or the bus did not answer.
+    #[error("no answer within {} s", LIMIT.as_secs())]
     Silent,
     /// The service refused, or the bus failed.
+    #[error("{0}")]
     Bus(zbus::Error),
 }
 
@@ -63,19 +66,6 @@ impl ResolvedError {
     /// Whether the error is unexpected on a correctly configured machine.
     pub fn is_unexpected(&self) -> bool {
         matches!(self, Self::Silent | Self::Bus(_))
-    }
-}
-
-impl fmt::Display for ResolvedError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotRunning => f.write_str("it is not running"),
-            Self::OtherNamespace => f.write_str(
-                "it does not run in this network namespace, or this user may not see where it runs",
-            ),
-            Self::Silent => write!(f, "no answer within {} s", LIMIT.as_secs()),
-            Self::Bus(error) => error.fmt(f),
-        }
     }
 }
 

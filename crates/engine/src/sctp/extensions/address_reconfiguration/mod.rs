@@ -42,37 +42,24 @@ pub enum AddressChange {
 }
 
 /// Why a request was not made.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum AddressError {
     /// The ends did not agree on address reconfiguration.
+    #[error("the peer does not support address reconfiguration, or it was not enabled")]
     NotSupported,
     /// The association is not established, or shuts down.
+    #[error("the association is not established, or is closing")]
     Closing,
     /// Too many requests wait.
+    #[error("too many requests wait for the peer's answer")]
     TooMany,
     /// The address is not a unicast address, or does not belong to this end.
+    #[error("the address cannot be used: it is not a unicast address of this end")]
     Unsuitable,
     /// It is the only address of this end.
+    #[error("the last address of an association cannot be removed")]
     LastAddress,
 }
-
-impl core::fmt::Display for AddressError {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str(match self {
-            Self::NotSupported => {
-                "the peer does not support address reconfiguration, or it was not enabled"
-            }
-            Self::Closing => "the association is not established, or is closing",
-            Self::TooMany => "too many requests wait for the peer's answer",
-            Self::Unsuitable => {
-                "the address cannot be used: it is not a unicast address of this end"
-            }
-            Self::LastAddress => "the last address of an association cannot be removed",
-        })
-    }
-}
-
-impl core::error::Error for AddressError {}
 
 /// Whether an association can use the address: it belongs to a single host.
 pub(crate) fn is_usable(ip: IpAddr) -> bool {

@@ -10,24 +10,15 @@ pub struct HmacList {
 }
 
 /// Why a list of algorithms cannot be used.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum HmacListError {
     /// This algorithm is not supported.
+    #[error("the HMAC algorithm {0} is not supported")]
     Unsupported(u16),
     /// SHA-1 is missing.
+    #[error("SHA-1 (1) must be among the HMAC algorithms")]
     NoSha1,
 }
-
-impl core::fmt::Display for HmacListError {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        match self {
-            Self::Unsupported(id) => write!(f, "the HMAC algorithm {id} is not supported"),
-            Self::NoSha1 => f.write_str("SHA-1 (1) must be among the HMAC algorithms"),
-        }
-    }
-}
-
-impl core::error::Error for HmacListError {}
 
 impl Default for HmacList {
     /// SHA-256, then SHA-1.

@@ -65,35 +65,24 @@ fn start<M: Mac + hmac::digest::KeyInit>(key: &[u8], message: &[&[u8]]) -> M {
 }
 
 /// Why a shared key was not set.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum SharedKeyError {
     /// There are [`SharedKeys::LIMIT`] keys.
+    #[error("there are as many shared keys as there may be; delete one first")]
     TooMany,
     /// The key is longer than [`SharedKeys::KEY_LEN_LIMIT`].
+    #[error("a shared key has at most 256 bytes")]
     TooLong,
     /// There is no key with this identifier.
+    #[error("there is no shared key with this identifier")]
     Unknown,
     /// The active key cannot be deleted or deactivated.
+    #[error("the active shared key cannot be deleted or deactivated; activate another one first")]
     Active,
     /// The key was deactivated.
+    #[error("the shared key was deactivated; set it again to use it")]
     Deactivated,
 }
-
-impl core::fmt::Display for SharedKeyError {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str(match self {
-            Self::TooMany => "there are as many shared keys as there may be; delete one first",
-            Self::TooLong => "a shared key has at most 256 bytes",
-            Self::Unknown => "there is no shared key with this identifier",
-            Self::Active => {
-                "the active shared key cannot be deleted or deactivated; activate another one first"
-            }
-            Self::Deactivated => "the shared key was deactivated; set it again to use it",
-        })
-    }
-}
-
-impl core::error::Error for SharedKeyError {}
 
 /// Endpoint pair shared keys (RFC 4895, 2): secrets configured at both ends, by their identifiers. The
 /// key 0 is empty unless it is set.
