@@ -1,4 +1,13 @@
-//! Moments of pairs of values: how far two series vary together.
+//! Means, and moments of pairs of values: how far two series vary together.
+
+use core::borrow::Borrow;
+
+/// Arithmetic mean; 0 without values.
+pub fn mean<T: Borrow<f64>>(values: impl IntoIterator<Item = T>) -> f64 {
+    let mut count = 0_u32;
+    let sum: f64 = values.into_iter().inspect(|_| count += 1).map(|value| *value.borrow()).sum();
+    sum / f64::from(count.max(1))
+}
 
 /// Means, variances and covariance of pairs, updated pair by pair (Welford's algorithm).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

@@ -4,6 +4,24 @@ use core::fmt;
 
 use crate::time::Duration;
 
+/// Units of rates, largest first, in bit/s.
+pub const RATE_UNITS: [(f64, &str); 4] =
+    [(1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s")];
+/// Units of sizes, largest first, in bytes.
+pub const SIZE_UNITS: [(f64, &str); 4] = [(1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B")];
+/// Units of times, largest first, in seconds.
+pub const TIME_UNITS: [(f64, &str); 3] = [(1.0, "s"), (1e-3, "ms"), (1e-6, "µs")];
+
+/// `value` in the largest of `units` in which it is at least 1, otherwise in the last one.
+///
+/// # Panics
+/// If there are no units.
+pub fn in_largest_unit<'a>(value: f64, units: &[(f64, &'a str)]) -> (f64, &'a str) {
+    let fits = |(worth, _): &&(f64, &str)| value.abs() >= *worth;
+    let (worth, unit) = units.iter().find(fits).or(units.last()).expect("a unit");
+    (value / worth, unit)
+}
+
 /// A rate in whole bits per second.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Rate(u64);

@@ -1,5 +1,6 @@
 //! Quantities in human-readable units: Mbit/s, kB, ms. A kB is 1000 bytes.
 
+use ropewalk_base::units::{RATE_UNITS, SIZE_UNITS, TIME_UNITS, in_largest_unit};
 use ropewalk_lab::compare::Estimate;
 use ropewalk_lab::result::Unit;
 
@@ -14,11 +15,9 @@ fn digits(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
-/// `value` in the largest of `units` in which it is at least 1, otherwise in the last one.
 fn scaled(value: f64, units: &[(f64, &str)]) -> String {
-    let fits = |(worth, _): &&(f64, &str)| value.abs() >= *worth;
-    let (worth, unit) = units.iter().find(fits).or(units.last()).expect("a unit");
-    format!("{} {unit}", digits(value / worth))
+    let (value, unit) = in_largest_unit(value, units);
+    format!("{} {unit}", digits(value))
 }
 
 /// A rate in bit/s.
@@ -26,7 +25,7 @@ pub fn rate(bps: f64) -> String {
     if bps == 0.0 {
         return "0 bit/s".to_owned();
     }
-    scaled(bps, &[(1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s")])
+    scaled(bps, &RATE_UNITS)
 }
 
 /// A size in bytes.
@@ -34,7 +33,7 @@ pub fn size(bytes: f64) -> String {
     if bytes.abs() < 1e3 && bytes.fract() == 0.0 {
         return format!("{bytes} B");
     }
-    scaled(bytes, &[(1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B")])
+    scaled(bytes, &SIZE_UNITS)
 }
 
 /// A time in seconds.
@@ -42,7 +41,7 @@ pub fn time(seconds: f64) -> String {
     if seconds == 0.0 {
         return "0 s".to_owned();
     }
-    scaled(seconds, &[(1.0, "s"), (1e-3, "ms"), (1e-6, "µs")])
+    scaled(seconds, &TIME_UNITS)
 }
 
 /// A time in seconds, or a dash if it is not known.

@@ -36,9 +36,6 @@ pub(crate) fn find_name(text: &str, choices: &[Choice]) -> Result<usize, Unknown
     }
     let names: Vec<_> = choices.iter().map(|c| c.name).collect();
     let valid = format!("valid: {}", suggest::quoted_or_list(&names));
-    let help = match suggest::nearest(text, &names) {
-        Some(near) => format!("did you mean `{near}`? {valid}"),
-        None => valid,
-    };
+    let help = suggest::hint(text, &names, valid);
     Err(UnknownName { message: format!("there is no `{text}`"), help })
 }

@@ -178,10 +178,7 @@ fn not_inside(table: &Table, head: &Segment<'_>, known: bool, sources: &[Source]
         return key_problem(sources, &head.span, message, KEY_FORM.into());
     }
     let valid = format!("valid: {}", suggest::quoted_or_list(&names));
-    let help = match suggest::nearest(head.text, &names) {
-        Some(near) => format!("did you mean `{near}`? {valid}"),
-        None => valid,
-    };
+    let help = suggest::hint(head.text, &names, valid);
     key_problem(sources, &head.span, format!("there is no `{}`", head.text), help)
 }
 

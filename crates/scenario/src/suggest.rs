@@ -23,6 +23,14 @@ pub fn nearest<'a>(text: &str, candidates: &[&'a str]) -> Option<&'a str> {
         .map(|(_, c)| c)
 }
 
+/// `valid` as a hint, after the candidate that is closest to `text`, if any is close.
+pub(crate) fn hint(text: &str, candidates: &[&str], valid: String) -> String {
+    match nearest(text, candidates) {
+        Some(near) => format!("did you mean `{near}`? {valid}"),
+        None => valid,
+    }
+}
+
 /// "a, b or c".
 pub(crate) fn or_list(names: &[&str]) -> String {
     match names {

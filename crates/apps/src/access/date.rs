@@ -2,21 +2,20 @@
 
 use std::time::{Duration, SystemTime};
 
+use ropewalk_base::date::{DAY_SECONDS, days_from_civil};
 use toml::value::{Datetime, Offset};
 
 /// Help text for an expiry date.
 pub(super) const DATE_HELP: &str =
     "give a date as 2027-01-31, which includes that day (UTC), or a moment as 2027-01-31T12:00:00Z";
 
-const DAY_SECONDS: i64 = 86_400;
-
 /// The moment at which an entry expires. A date without a time includes its entire day, in UTC. `None` if the date
 /// is invalid or before 1970.
 pub(super) fn expiry(date: Datetime) -> Option<SystemTime> {
     let day = date.date?;
-    let midnight = days_from_1970(day.year, day.month, day.day) * DAY_SECONDS;
+    let midnight = days_from_civil(day.year, day.month, day.day) * DAY_SECONDS as i64;
     let seconds = match (date.time, date.offset) {
-        (None, None) => midnight + DAY_SECONDS,
+        (None, None) => midnight + DAY_SECONDS as i64,
         (Some(time), Some(offset)) => {
             let offset_minutes = match offset {
                 Offset::Z => 0,
@@ -33,32 +32,9 @@ pub(super) fn expiry(date: Datetime) -> Option<SystemTime> {
     SystemTime::UNIX_EPOCH.checked_add(since_1970)
 }
 
-/// Days from 1970-01-01 to a date of the Gregorian calendar. In this calculation years begin in March, so that the
-/// leap day is the last day of its year.
-fn days_from_1970(year: u16, month: u8, day: u8) -> i64 {
-    let (year, month, day) = (i64::from(year), i64::from(month), i64::from(day));
-    let year = if month <= 2 { year - 1 } else { year };
-    let months_since_march = (month + 9) % 12;
-    let day_of_year = (153 * months_since_march + 2) / 5 + day - 1;
-    let leap_days = year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400);
-    // There are 719_468 days between 0000-03-01 and 1970-01-01.
-    year * 365 + leap_days + day_of_year - 719_468
-}
-
 #[cfg(test)]
 mod tests {
-    use ropewalk_base::date::civil_from_days;
-
     use super::*;
-
-    proptest::proptest! {
-        #[test]
-        fn a_date_is_that_of_its_day(days in 0_u64..23_000_000) {
-            let (year, month, day) = civil_from_days(days);
-            proptest::prop_assert_eq!(days_from_1970(year, month, day), days as i64);
-            proptest::prop_assert!((1..=12).contains(&month) && (1..=31).contains(&day));
-        }
-    }
 
     #[test]
     fn dates_are_the_seconds_that_the_system_counts() {

@@ -1,5 +1,6 @@
 //! One unit, and one number of decimals, for all quantities of a column.
 
+use ropewalk_base::units::{RATE_UNITS, SIZE_UNITS, TIME_UNITS};
 use ropewalk_lab::compare::Estimate;
 use ropewalk_lab::result::Unit;
 
@@ -27,9 +28,9 @@ pub(super) struct ColumnText {
 /// The units of a base unit, largest first, as factors.
 const fn units(unit: Unit) -> &'static [(f64, &'static str)] {
     match unit {
-        Unit::BitsPerSecond => &[(1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s")],
-        Unit::Bytes => &[(1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B")],
-        Unit::Seconds => &[(1.0, "s"), (1e-3, "ms"), (1e-6, "µs")],
+        Unit::BitsPerSecond => &RATE_UNITS,
+        Unit::Bytes => &SIZE_UNITS,
+        Unit::Seconds => &TIME_UNITS,
         Unit::Ratio => &[(0.01, "%")],
         Unit::Score | Unit::Count | Unit::Text | Unit::WholeNumber => &[(1.0, "")],
     }

@@ -352,8 +352,7 @@ impl<'a, 'b> Report<'a, 'b> {
     /// The share of the data that a path carries with the advice.
     fn carried_share(&self, path: usize) -> f64 {
         let Some(place) = self.best.paths.iter().position(|used| *used == path) else { return 0.0 };
-        let outcomes = self.outcomes(&self.best);
-        outcomes.iter().map(|one| one.shares[place]).sum::<f64>() / outcomes.len() as f64
+        mean(self.outcomes(&self.best).iter().map(|one| one.shares[place])).mean
     }
 
     fn links(&self) -> Vec<Link> {

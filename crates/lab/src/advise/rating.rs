@@ -1,5 +1,6 @@
 //! Rating of choices, and their order.
 
+use ropewalk_base::statistics::mean;
 use ropewalk_scenario::{FlowKind, Scenario};
 
 use super::Goal;
@@ -25,10 +26,9 @@ pub struct Rating {
 impl Rating {
     /// The rating of these runs.
     pub fn of(outcomes: &[Outcome]) -> Self {
-        let count = outcomes.len() as f64;
         Self {
-            mos: opinions(outcomes).map(|scores| scores.iter().sum::<f64>() / count),
-            score: outcomes.iter().map(|outcome| outcome.score).sum::<f64>() / count,
+            mos: opinions(outcomes).map(|scores| mean(&scores)),
+            score: mean(outcomes.iter().map(|outcome| outcome.score)),
         }
     }
 

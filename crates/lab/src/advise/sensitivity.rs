@@ -1,5 +1,6 @@
 //! Performance of the advice if the links differ from the scenario.
 
+use ropewalk_base::statistics::mean;
 use ropewalk_scenario::Scenario;
 use serde::Serialize;
 
@@ -96,7 +97,7 @@ fn label(scenario: &Scenario, choice: &Candidate) -> String {
 
 fn goodput(trials: &Trials<'_>, of: &Candidate) -> f64 {
     let all = trials.outcomes(of, 0..SEEDS, Span::Short);
-    all.iter().map(|outcome| outcome.goodput_bps).sum::<f64>() / all.len() as f64
+    mean(all.iter().map(|outcome| outcome.goodput_bps))
 }
 
 /// The scenario with a changed link. `None` if its rate comes from a trace.

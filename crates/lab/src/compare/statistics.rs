@@ -1,5 +1,6 @@
 //! Means with confidence intervals.
 
+use ropewalk_base::statistics;
 use serde::Serialize;
 
 /// A mean over several runs.
@@ -40,10 +41,8 @@ pub fn estimate(values: &[f64]) -> Option<Estimate> {
 /// residuals (ratio estimator; Cochran, Sampling Techniques, 1977, 6.4). `None` if there are no pairs, or if the
 /// second mean is not above zero.
 pub(crate) fn ratio_of_means(pairs: &[(f64, f64)]) -> Option<Estimate> {
-    let count = pairs.len() as f64;
-    let own = pairs.iter().map(|(own, _)| own).sum::<f64>() / count;
-    let reference = pairs.iter().map(|(_, reference)| reference).sum::<f64>() / count;
-    // Without pairs, the means are not numbers.
+    let own = statistics::mean(pairs.iter().map(|(own, _)| own));
+    let reference = statistics::mean(pairs.iter().map(|(_, reference)| reference));
     if reference.is_nan() || reference <= 0.0 {
         return None;
     }
@@ -84,7 +83,7 @@ impl Proportion {
 /// Mean and sample standard deviation of two values or more.
 pub(crate) fn mean_and_deviation(values: &[f64]) -> (f64, f64) {
     let count = values.len();
-    let mean = values.iter().sum::<f64>() / count as f64;
+    let mean = statistics::mean(values);
     let squares: f64 = values.iter().map(|value| (value - mean) * (value - mean)).sum();
     (mean, (squares / (count - 1) as f64).sqrt())
 }

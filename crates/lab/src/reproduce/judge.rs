@@ -1,5 +1,7 @@
 //! Judges one statement of a paper by model and simulation: values, differences, verdict.
 
+use ropewalk_base::statistics::mean;
+
 use super::decide::{Accepted, Decision, Spread, allowed};
 use super::expected::{Entry, Expected, Kind, Relation, Source};
 use super::plan::{RunKey, Runs};
@@ -196,7 +198,7 @@ fn reduction_best(expected: &Expected, entry: &Entry, runs: &Runs) -> Result<Row
     for file in entry.scenario.iter().chain(&entry.scenarios) {
         let sample = sample::measure(expected, entry, file, runs)?;
         let changes = sample.changes()?;
-        let reduction = -changes.iter().sum::<f64>() / changes.len() as f64;
+        let reduction = -mean(&changes);
         if best.as_ref().is_none_or(|(_, most)| reduction > *most) {
             best = Some((sample, reduction));
         }
@@ -249,8 +251,7 @@ fn rising(
         let step = Sample::new(pairs.collect()).spread(|p| p.subject - p.reference);
         decision = decision.and(Accepted::POSITIVE.decide(step));
     }
-    let mean = |changes: &Vec<f64>| sign * changes.iter().sum::<f64>() / changes.len() as f64;
-    let shown = changes.iter().map(|c| text::signed(mean(c), "%")).collect::<Vec<_>>();
+    let shown = changes.iter().map(|c| text::signed(sign * mean(c), "%")).collect::<Vec<_>>();
     Ok(Row {
         paper_value: Some("rises".to_owned().into()),
         simulated_value: Some(shown.join(", ").into()),

@@ -1,17 +1,15 @@
 //! Formats numbers with units for people; kB is 1000 bytes.
 
-use super::row::{Row, Value};
+use ropewalk_base::units::{RATE_UNITS, SIZE_UNITS, TIME_UNITS, in_largest_unit};
 
-const RATES: [(f64, &str); 4] = [(1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s")];
-const SIZES: [(f64, &str); 4] = [(1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B")];
-const TIMES: [(f64, &str); 3] = [(1.0, "s"), (1e-3, "ms"), (1e-6, "µs")];
+use super::row::{Row, Value};
 
 /// `value` of `unit` (`bit/s`, `B`, `s`, `ratio` or any other word) for people: `2.59 Mbit/s`.
 pub fn quantity(value: f64, unit: &str) -> String {
     let scales: &[(f64, &str)] = match unit {
-        "bit/s" => &RATES,
-        "B" => &SIZES,
-        "s" => &TIMES,
+        "bit/s" => &RATE_UNITS,
+        "B" => &SIZE_UNITS,
+        "s" => &TIME_UNITS,
         "ratio" => return format!("{} %", plain(value * 100.0)),
         "" | "1" => return plain(value),
         other => return format!("{} {other}", plain(value)),
@@ -19,9 +17,8 @@ pub fn quantity(value: f64, unit: &str) -> String {
     if value == 0.0 {
         return format!("0 {unit}");
     }
-    let fits = |(factor, _): &&(f64, &str)| value.abs() >= *factor;
-    let (factor, name) = scales.iter().find(fits).unwrap_or(&scales[scales.len() - 1]);
-    format!("{} {name}", plain(value / factor))
+    let (value, name) = in_largest_unit(value, scales);
+    format!("{} {name}", plain(value))
 }
 
 /// A value of a row for people; `–` for none.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use ropewalk_base::statistics::mean;
 use serde::Serialize;
 
 use super::bootstrap::interval;
@@ -81,7 +82,7 @@ impl RatioMean {
         for (one, value) in values {
             groups.entry(&one.scenario).or_default().push(*value);
         }
-        let mean = values.iter().map(|(_, value)| value).sum::<f64>() / values.len() as f64;
+        let mean = mean(values.iter().map(|(_, value)| value));
         Self { mean, interval: interval(&groups.into_values().collect::<Vec<_>>()) }
     }
 
@@ -98,7 +99,6 @@ impl ReturnTraffic {
             means.map(|Estimate { mean, .. }| mean).collect()
         };
         let (shares, used) = (figure("return_share"), figure("return_utilisation"));
-        let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
         let most = |values: &[f64]| values.iter().copied().fold(0.0, f64::max);
         (!shares.is_empty() && !used.is_empty()).then(|| Self {
             share: mean(&shares),

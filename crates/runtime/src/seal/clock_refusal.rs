@@ -18,7 +18,7 @@ use super::wire::{CLOCK_CONTENT_LEN, bytes_at};
 
 /// A first datagram that is behind by less than this is not answered: it is late, or its clock will soon pass the
 /// newest date. Clocks that differ by less are not reported as wrong.
-pub(super) const CLOCK_TOLERANCE: Duration = Duration::from_secs(10);
+pub const CLOCK_TOLERANCE: Duration = Duration::from_secs(10);
 
 /// A handshake that the peer refused because of its date. The peer has authenticated these dates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

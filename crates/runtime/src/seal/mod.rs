@@ -36,7 +36,7 @@ mod wire;
 
 pub use allowed::{Allowed, Grant, Refusal, Refused};
 pub use cipher::Cipher;
-pub use clock_refusal::ClockRefusal;
+pub use clock_refusal::{CLOCK_TOLERANCE, ClockRefusal};
 pub use initiator::{Finish, HandshakeError, Initiator};
 pub use key_file::{KeyFileError, KeyFileProblem, write_new_secret};
 pub use keys::{KeyError, PublicKey, SecretKey};

@@ -15,6 +15,7 @@ mod write;
 use std::fmt;
 
 use ropewalk_base::Rate;
+use ropewalk_base::units::RATE_UNITS;
 
 use crate::types::Trace;
 
@@ -184,9 +185,8 @@ fn round(seconds: f64) -> String {
 
 /// A rate with three significant digits.
 fn readable(bps: f64) -> String {
-    let units = [(1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s")];
-    let (scale, unit) =
-        units.into_iter().find(|(scale, _)| bps >= *scale * 0.9995).unwrap_or((1.0, "bit/s"));
+    let fits = |(scale, _): &(f64, _)| bps >= *scale * 0.9995;
+    let (scale, unit) = RATE_UNITS.into_iter().find(fits).unwrap_or((1.0, "bit/s"));
     let value = bps / scale;
     let digits = if value >= 99.95 {
         0

@@ -473,8 +473,5 @@ pub(super) fn name_help(name: &str, names: &[String]) -> String {
         true => "the file has none".into(),
         false => format!("valid: {}", suggest::quoted_or_list(&names)),
     };
-    match suggest::nearest(name, &names) {
-        Some(near) => format!("did you mean `{near}`? {valid}"),
-        None => valid,
-    }
+    suggest::hint(name, &names, valid)
 }

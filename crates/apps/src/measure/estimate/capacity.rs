@@ -5,8 +5,10 @@
 //! 2004). A short train is enough for a first guess. Timers, interrupts and schedulers of both hosts shift single
 //! arrivals by milliseconds, so the final value comes from an overload of more than a second.
 
+use ropewalk_base::statistics::mean;
+
 use super::Probe;
-use super::statistics::{deviation, mean, median, quantile};
+use super::statistics::{deviation, median, quantile};
 
 /// Share of the largest queueing delays above which the queue certainly has packets.
 const BUSY_SHARE: f64 = 0.3;

@@ -1,7 +1,9 @@
 //! Delays of an idle link: their distribution, jitter and reordering.
 
+use ropewalk_base::statistics::mean;
+
 use super::Probe;
-use super::statistics::{mean, quantile};
+use super::statistics::quantile;
 
 /// Distribution of the one-way delays of a link that is nearly idle.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,5 +1,7 @@
 //! Order statistics and moments.
 
+use ropewalk_base::statistics::mean;
+
 /// The value below which a share of the values lies (nearest rank); 0 without values.
 pub fn quantile(values: &[f64], share: f64) -> f64 {
     let mut sorted = values.to_vec();
@@ -10,10 +12,6 @@ pub fn quantile(values: &[f64], share: f64) -> f64 {
 
 pub(super) fn median(values: &[f64]) -> f64 {
     quantile(values, 0.5)
-}
-
-pub(super) fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len().max(1) as f64
 }
 
 /// Sample standard deviation; 0 for fewer than two values.

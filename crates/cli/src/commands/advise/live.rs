@@ -7,6 +7,7 @@ use std::time::Duration as StdDuration;
 use clap::Args;
 use ropewalk_apps::measure::{self, Direction, MeasurementPlan};
 use ropewalk_base::Duration;
+use ropewalk_base::statistics::mean;
 use ropewalk_lab::advise::{Advice, Choice, Goal};
 use ropewalk_lab::compare::Estimate;
 use ropewalk_lab::result::Unit;
@@ -86,11 +87,10 @@ struct LiveRun {
 
 impl Measured {
     fn new(runs: Vec<LiveRun>) -> Self {
-        let count = runs.len() as f64;
         let delays: Option<Vec<f64>> = runs.iter().map(|run| run.app_delay_p99_s).collect();
         Self {
-            goodput_bps: runs.iter().map(|run| run.goodput_bps).sum::<f64>() / count,
-            app_delay_p99_s: delays.map(|all| all.iter().sum::<f64>() / count),
+            goodput_bps: mean(runs.iter().map(|run| run.goodput_bps)),
+            app_delay_p99_s: delays.map(mean),
             runs,
         }
     }
@@ -287,7 +287,7 @@ impl LivePlan<'_> {
 
 impl LiveRow {
     fn new(name: &'static str, choice: &Choice, runs: Vec<LiveRun>) -> Self {
-        let seconds = runs.iter().map(|run| run.seconds).sum::<f64>() / runs.len() as f64;
+        let seconds = mean(runs.iter().map(|run| run.seconds));
         let measured = Measured::new(runs);
         Self {
             choice: name,

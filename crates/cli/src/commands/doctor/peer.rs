@@ -10,7 +10,7 @@ use ropewalk_runtime::endpoint::{
     BindAddress, BindingResponse, ConnectError, Endpoint, OpenError, Options, Target,
 };
 use ropewalk_runtime::interfaces;
-use ropewalk_runtime::seal::ClockRefusal;
+use ropewalk_runtime::seal::{CLOCK_TOLERANCE, ClockRefusal};
 use serde::Serialize;
 use tokio::time::{sleep, timeout};
 
@@ -27,9 +27,6 @@ const LOOK: Duration = Duration::from_millis(100);
 const STEADY_LOOKS: u32 = 15;
 /// Timeout for the answer to a request after the handshake.
 const BINDING_LIMIT: Duration = Duration::from_secs(2);
-/// Larger clock differences cause a warning, seconds. Handshakes refuse dates that are older than
-/// this.
-const CLOCK_TOLERANCE_S: f64 = 10.0;
 const CLOCK_ADVICE: &str = "find out which clock is wrong, and set it: `timedatectl set-ntp true`, or `date --set`. A clock that is set \
      back keeps its machine from its peers until it has passed the date of the last handshake";
 /// Sockets have no mark on other systems.
@@ -322,7 +319,7 @@ fn clock_check(reaches: &[Reach]) -> Option<Check> {
         "the clock of the peer is {} {side} that of this machine{exact}",
         time(ahead.abs())
     );
-    Some(match ahead.abs() < CLOCK_TOLERANCE_S {
+    Some(match ahead.abs() < CLOCK_TOLERANCE.as_secs_f64() {
         true => Check::ok(NAME, found),
         false => Check::warning(NAME, found, CLOCK_ADVICE),
     })

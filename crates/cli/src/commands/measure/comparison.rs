@@ -2,6 +2,7 @@
 
 use std::thread::available_parallelism;
 
+use ropewalk_base::statistics::mean;
 use ropewalk_lab::CustomSchedulers;
 use ropewalk_lab::compare::{CompareOptions, Variant, compare};
 
@@ -118,8 +119,4 @@ pub fn compared(tables: &str, carried: &Carried, console: Console) -> Result<Str
     };
     console.note(said.trim_start_matches("# ").replace("\n# ", " "));
     Ok(format!("{said}\n{toml}"))
-}
-
-fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len() as f64
 }

@@ -1,5 +1,6 @@
 //! The output of `run`.
 
+use ropewalk_base::statistics::mean;
 use ropewalk_lab::compare::{Estimate, Repeated};
 use ropewalk_lab::result::{
     Figure, Group, Unit, direction_columns, figures, flow_columns, path_columns,
@@ -316,7 +317,7 @@ pub fn line(results: &Results<'_>, group: Group) -> Option<String> {
 }
 
 fn associations(goodputs: &[f64]) -> String {
-    let mean = goodputs.iter().sum::<f64>() / goodputs.len() as f64;
+    let mean = mean(goodputs);
     let least = goodputs.iter().copied().fold(f64::INFINITY, f64::min);
     let most = goodputs.iter().copied().fold(0.0, f64::max);
     let [mean, least, most] = [mean, least, most].map(rate);

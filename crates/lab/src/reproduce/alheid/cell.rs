@@ -154,11 +154,6 @@ impl Cell {
     }
 }
 
-/// Mean of the values; 0 if there are none.
-pub fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len().max(1) as f64
-}
-
 /// One link of a scenario alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Link {

@@ -1,6 +1,8 @@
 //! Claims of the study about its cells. Each claim consists of several comparisons; its row shows the deciding
 //! one.
 
+use ropewalk_base::statistics::mean;
+
 use super::super::decide::{Accepted, Decision, Spread, allowed};
 use super::super::expected::{Entry, Expected, Relation, Source};
 use super::super::interval::of_values;
@@ -8,7 +10,7 @@ use super::super::judge::{Pair, empty_row, fraction};
 use super::super::plan::Runs;
 use super::super::row::{Row, Seeds, Value};
 use super::super::text;
-use super::cell::{COUPLINGS, Cell, Preset, RACK, RECOVERIES, SEEDS, links, mean};
+use super::cell::{COUPLINGS, Cell, Preset, RACK, RECOVERIES, SEEDS, links};
 use super::{presets, scenarios};
 
 /// Reference of a comparison: the sum of the goodputs of single-path TCP on each link.
@@ -251,7 +253,7 @@ fn widest<const N: usize>(
     Ok(jackknife(SEEDS as usize, |without| {
         let mean_of = |values: &Vec<f64>| {
             let kept = values.iter().enumerate().filter(|(i, _)| Some(*i) != without);
-            mean(&kept.map(|(_, value)| *value).collect::<Vec<f64>>())
+            mean(kept.map(|(_, value)| *value))
         };
         let each = groups.iter().map(|g| spread(&g.iter().map(mean_of).collect::<Vec<f64>>()));
         each.fold(0.0, f64::max)
@@ -333,7 +335,7 @@ mod tests {
         let values: [f64; 4] = [1.0, 2.0, 4.0, 9.0];
         let found = jackknife(4, |without| {
             let kept = (0..4).filter(|i| Some(*i) != without).map(|i| values[i]);
-            mean(&kept.collect::<Vec<f64>>())
+            mean(kept)
         });
         for (found, value) in found.iter().zip(values) {
             assert!((found - value).abs() < 1e-12, "{found} {value}");

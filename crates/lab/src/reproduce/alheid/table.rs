@@ -1,12 +1,14 @@
 //! Tables of a scenario: paper, `chihani2011` and `rfc8684` side by side.
 
+use ropewalk_base::statistics::mean;
+
 use super::super::decide::Accepted;
 use super::super::expected::{Entry, Expected};
 use super::super::interval::of_values;
 use super::super::judge::{empty_row, fraction};
 use super::super::plan::Runs;
 use super::super::row::{Row, Seeds, Verdict};
-use super::cell::{Cell, Preset, Printed, mean, printed};
+use super::cell::{Cell, Preset, Printed, printed};
 use super::scenarios;
 
 /// A row for each cell. The printed values are compared with `chihani2011`.

@@ -1,7 +1,9 @@
 //! The tables of Alheid et al. 2016 as bars: printed, under `chihani2011` and under `rfc8684`.
 
+use ropewalk_base::statistics::mean;
+
 use super::super::alheid::PAPER;
-use super::super::alheid::cell::{Cell, Preset, Printed, SEEDS, mean, printed};
+use super::super::alheid::cell::{Cell, Preset, Printed, SEEDS, printed};
 use super::super::row::{Figure, Origin};
 use super::{FigureSources, bars};
 
