@@ -16,8 +16,8 @@ pub struct OutOfRange {
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 pub enum PathsError {
     /// A number is out of range.
-    #[error("{0}")]
-    Number(OutOfRange),
+    #[error(transparent)]
+    Number(#[from] OutOfRange),
     /// Fewer paths than the model needs.
     #[error("{given} path(s) given, this model needs at least {least}")]
     TooFew {
@@ -34,12 +34,6 @@ pub enum PathsError {
         /// Entries of the round trips.
         round_trips: usize,
     },
-}
-
-impl From<OutOfRange> for PathsError {
-    fn from(e: OutOfRange) -> Self {
-        Self::Number(e)
-    }
 }
 
 /// `value` if it is finite and above zero.

@@ -20,8 +20,8 @@ pub enum TransferError {
     #[error("no progress for {0} s, although the other side is alive")]
     Stalled(u64),
     /// The peer sent invalid bytes.
-    #[error("{0}")]
-    Wire(WireError),
+    #[error(transparent)]
+    Wire(#[from] WireError),
     /// The peer violated the protocol.
     #[error("the other side violated the protocol: {0}")]
     Violation(&'static str),
@@ -51,11 +51,5 @@ impl TransferError {
             self,
             Self::AssociationEnded(_) | Self::Silent(_) | Self::Stalled(_) | Self::Peer(_)
         )
-    }
-}
-
-impl From<WireError> for TransferError {
-    fn from(error: WireError) -> Self {
-        Self::Wire(error)
     }
 }

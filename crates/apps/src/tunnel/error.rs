@@ -13,17 +13,17 @@ use super::machine::{Change, EXTENSION, JournalError, NameServersError, Overlap}
 #[derive(Debug, thiserror::Error)]
 pub enum TunnelError {
     /// There is no TUN device.
-    #[error("{0}")]
-    Tun(TunError),
+    #[error(transparent)]
+    Tun(#[from] TunError),
     /// The machine could not be set up.
-    #[error("{0}")]
-    Journal(JournalError),
+    #[error(transparent)]
+    Journal(#[from] JournalError),
     /// The networks of the hub are wrong.
-    #[error("{0}")]
-    Pool(PoolError),
+    #[error(transparent)]
+    Pool(#[from] PoolError),
     /// The sockets could not be opened.
-    #[error("{0}")]
-    Open(OpenError),
+    #[error(transparent)]
+    Open(#[from] OpenError),
     /// The tunnel's addresses are in use on this machine.
     #[error("{0}")]
     Overlap(Overlap),
@@ -31,8 +31,8 @@ pub enum TunnelError {
     #[error("{0}: {1}")]
     Store(String, io::Error),
     /// The manager of name servers that the user named cannot be used.
-    #[error("{0}")]
-    NameServers(NameServersError),
+    #[error(transparent)]
+    NameServers(#[from] NameServersError),
     /// Another operation of the system failed.
     #[error("{0}: {1}")]
     System(String, io::Error),
@@ -96,36 +96,6 @@ impl TunnelError {
     pub(super) fn system(what: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
         let what = what.into();
         move |error| Self::System(what, error)
-    }
-}
-
-impl From<TunError> for TunnelError {
-    fn from(error: TunError) -> Self {
-        Self::Tun(error)
-    }
-}
-
-impl From<JournalError> for TunnelError {
-    fn from(error: JournalError) -> Self {
-        Self::Journal(error)
-    }
-}
-
-impl From<NameServersError> for TunnelError {
-    fn from(error: NameServersError) -> Self {
-        Self::NameServers(error)
-    }
-}
-
-impl From<PoolError> for TunnelError {
-    fn from(error: PoolError) -> Self {
-        Self::Pool(error)
-    }
-}
-
-impl From<OpenError> for TunnelError {
-    fn from(error: OpenError) -> Self {
-        Self::Open(error)
     }
 }
 

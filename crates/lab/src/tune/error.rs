@@ -60,8 +60,8 @@ pub enum TuneError {
         packets: u64,
     },
     /// There is no allocation.
-    #[error("{0}")]
-    Optimise(OptimiseError),
+    #[error(transparent)]
+    Optimise(#[from] OptimiseError),
 }
 
 impl TuneError {
@@ -86,11 +86,5 @@ impl TuneError {
             Self::TooLarge { .. } => "a smaller packet count is needed: lower rate or round trip",
             Self::Optimise(_) => "enlarge transfer.receive_buffer",
         }
-    }
-}
-
-impl From<OptimiseError> for TuneError {
-    fn from(error: OptimiseError) -> Self {
-        Self::Optimise(error)
     }
 }

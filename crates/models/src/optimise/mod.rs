@@ -79,8 +79,8 @@ pub(crate) fn total_pps(tables: &[PathTable], limits: &[u32]) -> f64 {
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum OptimiseError {
     /// A number is out of range.
-    #[error("{0}")]
-    Number(OutOfRange),
+    #[error(transparent)]
+    Number(#[from] OutOfRange),
     /// There is no path.
     #[error("0 path(s) given, there must be at least 1")]
     NoPaths,
@@ -106,12 +106,6 @@ pub enum OptimiseError {
         /// Highest possible throughput, packets/s.
         most_pps: f64,
     },
-}
-
-impl From<OutOfRange> for OptimiseError {
-    fn from(error: OutOfRange) -> Self {
-        Self::Number(error)
-    }
 }
 
 /// The best limits for a receive buffer of `packets` packets, by the cheapest exact method.

@@ -134,11 +134,11 @@ impl SlotModel {
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum SlotError {
     /// The paths do not have a schedule.
-    #[error("{0}")]
-    Period(PeriodError),
+    #[error(transparent)]
+    Period(#[from] PeriodError),
     /// The plan's order is too long.
-    #[error("{0}")]
-    Order(OrderError),
+    #[error(transparent)]
+    Order(#[from] OrderError),
     /// The receive buffer has size zero.
     #[error("buffer_packets is 0, it must be at least 1")]
     NoBuffer,
@@ -162,18 +162,6 @@ pub enum SlotError {
         /// Number of paths.
         paths: usize,
     },
-}
-
-impl From<PeriodError> for SlotError {
-    fn from(e: PeriodError) -> Self {
-        Self::Period(e)
-    }
-}
-
-impl From<OrderError> for SlotError {
-    fn from(e: OrderError) -> Self {
-        Self::Order(e)
-    }
 }
 
 #[cfg(test)]
