@@ -233,6 +233,30 @@ pub fn failed(option: &str, path: &Path, error: impl core::fmt::Display) -> Fail
     Failure::Run(format!("{option} {} cannot be written: {error}", path.display()))
 }
 
+/// The text of a scenario for `--write place`, after a check that it loads there as `expected`. `source` is the file that
+/// it comes from.
+///
+/// # Errors
+/// The scenario would not load, or would differ.
+pub fn verified(
+    text: String,
+    place: &str,
+    expected: &Scenario,
+    source: &str,
+) -> Result<String, Failure> {
+    match Scenario::parse(&text, place) {
+        Ok(found) if found == *expected => Ok(text),
+        Ok(_) => Err(Failure::Run(format!(
+            "--write {place}: verification failed: the written scenario differs"
+        ))),
+        // Files that a scenario names are resolved relative to its directory.
+        Err(error) => Err(Failure::input(
+            format!("--write {place}: the scenario would not load from there\n{error}"),
+            format!("write it into the directory of `{source}`, where its files are"),
+        )),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

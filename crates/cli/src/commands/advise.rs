@@ -12,7 +12,7 @@ use serde::Serialize;
 use crate::args::{FileArgs, quoted};
 use crate::console::Console;
 use crate::failure::Failure;
-use crate::files::{check_place, failed};
+use crate::files::{check_place, failed, verified};
 use crate::format::{Captioned, Format, FormatArgs, print_markdown};
 use crate::output;
 use crate::progress::{Progress, with_bar};
@@ -122,15 +122,5 @@ fn text_for(
     }
     // The advice cannot be inserted into the text of the file, so every value is written.
     let text = advised.to_toml();
-    match Scenario::parse(&text, &place) {
-        Ok(found) if found == advised => Ok(text),
-        Ok(_) => Err(Failure::Run(format!(
-            "--write {place}: verification failed: the written scenario differs"
-        ))),
-        // Files that a scenario names are resolved relative to its directory.
-        Err(error) => Err(Failure::input(
-            format!("--write {place}: the scenario would not load from there\n{error}"),
-            format!("write it into the directory of `{}`, where its files are", source.name),
-        )),
-    }
+    verified(text, &place, &advised, &source.name)
 }

@@ -16,7 +16,7 @@ use serde::Serialize;
 use crate::args::{ScenarioArgs, command_line, quoted};
 use crate::console::Console;
 use crate::failure::Failure;
-use crate::files::{VERSION, check_place, check_report, failed, save_report};
+use crate::files::{VERSION, check_place, check_report, failed, save_report, verified};
 use crate::format::{Format, FormatArgs, print_markdown};
 use crate::output;
 use crate::progress::{Progress, with_bar};
@@ -199,20 +199,7 @@ fn text_for(
             .map_err(|error| Failure::Run(error.to_string()))?
     };
     let place = path.display().to_string();
-    match Scenario::parse(&text, &place) {
-        Ok(found) if found == tuned => Ok(text),
-        Ok(_) => Err(Failure::Run(format!(
-            "--write {place}: verification failed: the written scenario differs"
-        ))),
-        // Files that a scenario names are resolved relative to its directory.
-        Err(error) => Err(Failure::input(
-            format!("--write {place}: the scenario would not load from there\n{error}"),
-            format!(
-                "write it into the directory of `{}`, where its files are",
-                args.scenario.source()?.name
-            ),
-        )),
-    }
+    verified(text, &place, &tuned, &args.scenario.source()?.name)
 }
 
 #[cfg(test)]

@@ -259,27 +259,27 @@ impl<P: Clone, H: Host<P>> World<P, H> {
     #[inline]
     fn wake_link(&mut self, id: LinkId, time: Time) -> bool {
         self.network.now = time;
-        if let Some(packet) = self.network.take(id) {
-            match self.network.after(&packet) {
-                Step::Link(next) => self.network.forward(next, packet),
-                Step::Radio(next) => self.network.forward_radio(next, packet),
-                Step::End(end) => self.arrive(end, packet),
-            }
-        }
+        let packet = self.network.take(id);
+        self.pass_on(packet);
         true
     }
 
     /// Handles the start or end of a transmission on a channel.
     fn wake_channel(&mut self, id: ChannelId, time: Time) -> bool {
         self.network.now = time;
-        if let Some(packet) = self.network.take_from_channel(id) {
-            match self.network.after(&packet) {
-                Step::Link(next) => self.network.forward(next, packet),
-                Step::Radio(next) => self.network.forward_radio(next, packet),
-                Step::End(end) => self.arrive(end, packet),
-            }
-        }
+        let packet = self.network.take_from_channel(id);
+        self.pass_on(packet);
         true
+    }
+
+    #[inline(always)]
+    fn pass_on(&mut self, packet: Option<Packet<P>>) {
+        let Some(packet) = packet else { return };
+        match self.network.after(&packet) {
+            Step::Link(next) => self.network.forward(next, packet),
+            Step::Radio(next) => self.network.forward_radio(next, packet),
+            Step::End(end) => self.arrive(end, packet),
+        }
     }
 
     #[inline(always)]

@@ -31,76 +31,55 @@ const HEADERS: u32 = 20 + 8 + 12 + 16;
 /// Minimum packet size that a program can set with SCTP_MAXSEG, bytes.
 pub const LEAST_MTU: u32 = 576;
 
-/// Protocol parameters that the program has set. `None` selects the value of the profile.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Overrides {
-    /// RTO.Initial.
-    pub rto_initial: Option<Duration>,
-    /// RTO.Min.
-    pub rto_min: Option<Duration>,
-    /// RTO.Max.
-    pub rto_max: Option<Duration>,
-    /// Association.Max.Retrans.
-    pub association_max_retrans: Option<u32>,
-    /// Path.Max.Retrans.
-    pub path_max_retrans: Option<u32>,
-    /// Errors after which a path is potentially failed.
-    pub potentially_failed: Option<u32>,
-    /// Max.Init.Retransmits.
-    pub max_init_retransmits: Option<u32>,
-    /// Valid.Cookie.Life.
-    pub cookie_life: Option<Duration>,
-    /// HB.interval.
-    pub heartbeat_interval: Option<Duration>,
-    /// SACK.Delay.
-    pub sack_delay: Option<Duration>,
-    /// Packets per SACK.
-    pub sack_every_packets: Option<u32>,
-    /// Max.Burst.
-    pub max_burst: Option<u32>,
-}
+/// Declares [`Overrides`]: each parameter with its type and its place in [`Parameters`].
+macro_rules! overrides {
+    ($($(#[$about:meta])* $name:ident: $type:ty => $($place:ident).+,)+) => {
+        /// Protocol parameters that the program has set. `None` selects the value of the profile.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+        pub struct Overrides {
+            $($(#[$about])* pub $name: Option<$type>,)+
+        }
 
-impl Overrides {
-    /// Applies these changes to parameters.
-    pub fn apply(&self, mut to: Parameters) -> Parameters {
-        fn set<T: Copy>(value: Option<T>, to: &mut T) {
-            if let Some(value) = value {
-                *to = value;
+        impl Overrides {
+            /// Applies these changes to parameters.
+            pub fn apply(&self, mut to: Parameters) -> Parameters {
+                $(to.$($place).+ = self.$name.unwrap_or(to.$($place).+);)+
+                to
+            }
+
+            /// Adds the changes of `newer`.
+            pub fn merge(&mut self, newer: &Self) {
+                $(self.$name = newer.$name.or(self.$name);)+
             }
         }
-        set(self.rto_initial, &mut to.rto.initial);
-        set(self.rto_min, &mut to.rto.min);
-        set(self.rto_max, &mut to.rto.max);
-        set(self.association_max_retrans, &mut to.association_max_retrans);
-        set(self.path_max_retrans, &mut to.failure.path_max_retrans);
-        set(self.potentially_failed, &mut to.failure.potentially_failed);
-        set(self.max_init_retransmits, &mut to.max_init_retransmits);
-        set(self.cookie_life, &mut to.cookie_life);
-        set(self.heartbeat_interval, &mut to.heartbeat_interval);
-        set(self.sack_delay, &mut to.sack_delay);
-        set(self.sack_every_packets, &mut to.sack_every_packets);
-        set(self.max_burst, &mut to.max_burst);
-        to
-    }
+    };
+}
 
-    /// Adds the changes of `newer`.
-    pub fn merge(&mut self, newer: &Self) {
-        fn set<T: Copy>(value: Option<T>, to: &mut Option<T>) {
-            *to = value.or(*to);
-        }
-        set(newer.rto_initial, &mut self.rto_initial);
-        set(newer.rto_min, &mut self.rto_min);
-        set(newer.rto_max, &mut self.rto_max);
-        set(newer.association_max_retrans, &mut self.association_max_retrans);
-        set(newer.path_max_retrans, &mut self.path_max_retrans);
-        set(newer.potentially_failed, &mut self.potentially_failed);
-        set(newer.max_init_retransmits, &mut self.max_init_retransmits);
-        set(newer.cookie_life, &mut self.cookie_life);
-        set(newer.heartbeat_interval, &mut self.heartbeat_interval);
-        set(newer.sack_delay, &mut self.sack_delay);
-        set(newer.sack_every_packets, &mut self.sack_every_packets);
-        set(newer.max_burst, &mut self.max_burst);
-    }
+overrides! {
+    /// RTO.Initial.
+    rto_initial: Duration => rto.initial,
+    /// RTO.Min.
+    rto_min: Duration => rto.min,
+    /// RTO.Max.
+    rto_max: Duration => rto.max,
+    /// Association.Max.Retrans.
+    association_max_retrans: u32 => association_max_retrans,
+    /// Path.Max.Retrans.
+    path_max_retrans: u32 => failure.path_max_retrans,
+    /// Errors after which a path is potentially failed.
+    potentially_failed: u32 => failure.potentially_failed,
+    /// Max.Init.Retransmits.
+    max_init_retransmits: u32 => max_init_retransmits,
+    /// Valid.Cookie.Life.
+    cookie_life: Duration => cookie_life,
+    /// HB.interval.
+    heartbeat_interval: Duration => heartbeat_interval,
+    /// SACK.Delay.
+    sack_delay: Duration => sack_delay,
+    /// Packets per SACK.
+    sack_every_packets: u32 => sack_every_packets,
+    /// Max.Burst.
+    max_burst: u32 => max_burst,
 }
 
 /// Options about messages that each association has separately. It inherits those of its socket when it begins (RFC

@@ -18,7 +18,7 @@ use tokio::time::Instant;
 use super::folder_check::FolderCheck;
 use super::part::Part;
 use super::store::{Rules, Store};
-use super::workdir::{open_folder, open_regular, set_permissions};
+use super::workdir::{dir_mode, open_folder, open_regular, set_permissions};
 use crate::files::names::{Name, shown};
 use crate::files::peer::Peer;
 use crate::files::sender::reader::hash_beginning;
@@ -492,11 +492,3 @@ fn mode_of(metadata: &Metadata) -> Option<u32> {
 fn mode_of(_: &Metadata) -> Option<u32> {
     None
 }
-
-#[cfg(unix)]
-fn dir_mode(builder: &mut DirBuilder, mode: u32) {
-    cap_std::fs::DirBuilderExt::mode(builder, mode);
-}
-
-#[cfg(not(unix))]
-fn dir_mode(_: &mut DirBuilder, _: u32) {}

@@ -292,12 +292,12 @@ fn mode(options: &mut OpenOptions, mode: u32) {
 fn mode(_: &mut OpenOptions, _: u32) {}
 
 #[cfg(unix)]
-fn dir_mode(builder: &mut DirBuilder, mode: u32) {
+pub(super) fn dir_mode(builder: &mut DirBuilder, mode: u32) {
     cap_std::fs::DirBuilderExt::mode(builder, mode);
 }
 
 #[cfg(not(unix))]
-fn dir_mode(_: &mut DirBuilder, _: u32) {}
+pub(super) fn dir_mode(_: &mut DirBuilder, _: u32) {}
 
 /// Removes the permissions of other users.
 fn set_private(file: &File, mode: u32) -> io::Result<()> {

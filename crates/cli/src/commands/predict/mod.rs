@@ -117,23 +117,30 @@ fn flat(prediction: &Prediction) -> Table {
     }
     for path in &prediction.paths {
         let found = &path.throughput;
-        let cells = [
-            Cell::from(path.name.clone()),
-            Cell::of(path.rate_bps, Unit::BitsPerSecond),
-            Cell::of(path.round_trip_s.unwrap_or(path.rtt_s), Unit::Seconds),
-            Cell::known(path.share_bps, Unit::BitsPerSecond),
-            Cell::known(path.window_bytes, Unit::Bytes),
-            path.packets_per_period.map_or(Cell::Unknown, Cell::count),
+        let own = [
             Cell::known(found.loss, Unit::Ratio),
             found.window_packets.map_or(Cell::Unknown, |packets| Cell::count(packets.into())),
         ];
-        table.row(cells.into_iter().chain(models(&found.throughput)).collect());
+        let cells = path_cells(path).into_iter().chain(own);
+        table.row(cells.chain(models(&found.throughput)).collect());
     }
     if prediction.paths.len() > 1 {
         let names = std::iter::once(Cell::from("bundle")).chain((0..7).map(|_| Cell::Unknown));
         table.row(names.chain(models(&prediction.bundle)).collect());
     }
     table
+}
+
+/// A path and its share of the bundle.
+fn path_cells(path: &PathPrediction) -> [Cell; 6] {
+    [
+        Cell::from(path.name.clone()),
+        Cell::of(path.rate_bps, Unit::BitsPerSecond),
+        Cell::of(path.round_trip_s.unwrap_or(path.rtt_s), Unit::Seconds),
+        Cell::known(path.share_bps, Unit::BitsPerSecond),
+        Cell::known(path.window_bytes, Unit::Bytes),
+        path.packets_per_period.map_or(Cell::Unknown, Cell::count),
+    ]
 }
 
 /// The throughput that each model predicts.
@@ -184,14 +191,7 @@ fn paths(prediction: &Prediction) -> Table {
     let headings = ["path", "rate", "round trip", "of bound", "window", "packets per period"];
     let mut table = Table::new(&headings);
     for path in &prediction.paths {
-        table.row(vec![
-            Cell::from(path.name.clone()),
-            Cell::of(path.rate_bps, Unit::BitsPerSecond),
-            Cell::of(path.round_trip_s.unwrap_or(path.rtt_s), Unit::Seconds),
-            Cell::known(path.share_bps, Unit::BitsPerSecond),
-            Cell::known(path.window_bytes, Unit::Bytes),
-            path.packets_per_period.map_or(Cell::Unknown, Cell::count),
-        ]);
+        table.row(path_cells(path).into());
     }
     table
 }

@@ -119,10 +119,7 @@ impl Receiver {
         if let Some(stamp) = stamp.filter(|_| seq <= self.acknowledged.max(1)) {
             self.echo = stamp;
         }
-        if end <= self.next || self.early.contains(seq) {
-            self.duplicate = Some((seq, end));
-            self.touch(seq);
-            self.due_now = true;
+        if self.is_duplicate(seq, end) {
             return Position::Old;
         }
         if seq > self.next {
@@ -151,10 +148,7 @@ impl Receiver {
         rule: AckRule,
     ) -> Position {
         let end = seq + len as u64;
-        if end <= self.next || self.early.contains(seq) {
-            self.duplicate = Some((seq, end));
-            self.touch(seq);
-            self.due_now = true;
+        if self.is_duplicate(seq, end) {
             return Position::Old;
         }
         if !in_turn {
@@ -171,6 +165,17 @@ impl Receiver {
     pub fn accept_to(&mut self, end: u64) {
         self.next = self.next.max(end);
         self.early.remove_below(self.next);
+    }
+
+    /// Whether the segment has arrived before. Then an acknowledgement is due that reports it.
+    fn is_duplicate(&mut self, seq: u64, end: u64) -> bool {
+        let is_old = end <= self.next || self.early.contains(seq);
+        if is_old {
+            self.duplicate = Some((seq, end));
+            self.touch(seq);
+            self.due_now = true;
+        }
+        is_old
     }
 
     fn note_early(&mut self, seq: u64, end: u64, rule: AckRule) {

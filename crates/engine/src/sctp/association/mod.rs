@@ -414,28 +414,26 @@ impl Association {
     /// Takes the next received message.
     #[inline]
     pub fn read(&mut self, now: Time) -> Option<Message> {
-        let message = self.receiver.buffer.read();
-        if message.is_some() {
-            if let Some(reconfiguration) = &mut self.control.reconfiguration {
-                reconfiguration.on_read();
-            }
-            self.receiver.on_read(now, self.sender.outstanding.chunk_limit());
-        }
-        message
+        let message = self.receiver.buffer.read()?;
+        self.on_read(now);
+        Some(message)
     }
 
     /// Drops the next received message and returns the length of its data in bytes. For users that do not
     /// need the data, as in a simulation.
     #[inline]
     pub fn skip(&mut self, now: Time) -> Option<u32> {
-        let length = self.receiver.buffer.skip();
-        if length.is_some() {
-            if let Some(reconfiguration) = &mut self.control.reconfiguration {
-                reconfiguration.on_read();
-            }
-            self.receiver.on_read(now, self.sender.outstanding.chunk_limit());
+        let length = self.receiver.buffer.skip()?;
+        self.on_read(now);
+        Some(length)
+    }
+
+    #[inline]
+    fn on_read(&mut self, now: Time) {
+        if let Some(reconfiguration) = &mut self.control.reconfiguration {
+            reconfiguration.on_read();
         }
-        length
+        self.receiver.on_read(now, self.sender.outstanding.chunk_limit());
     }
 
     /// Takes the next event.

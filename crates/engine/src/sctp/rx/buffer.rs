@@ -256,6 +256,12 @@ impl ReceiveBuffer {
         if !self.keep_or_release(now, tsn, data, charge) {
             return Arrival::Violation;
         }
+        self.finish_take(now, in_order)
+    }
+
+    /// Finishes the arrival of a chunk that is stored or delivered.
+    #[inline(always)]
+    fn finish_take(&mut self, now: Time, in_order: bool) -> Arrival {
         self.slots.drop_released(self.gaps.cumulative());
         if in_order && self.gaps.is_empty() {
             self.offer_part(now);

@@ -72,12 +72,7 @@ impl ReceiveBuffer {
             _ => self.keep_or_deliver(now, tsn, data, charge),
         }
         self.settle_message_cost();
-        self.slots.drop_released(self.gaps.cumulative());
-        if in_order && self.gaps.is_empty() {
-            self.offer_part(now);
-        }
-        self.stats.held_changed(now, self.held_bytes);
-        if in_order { Arrival::InOrder } else { Arrival::OutOfOrder }
+        self.finish_take(now, in_order)
     }
 
     fn keep_or_deliver(&mut self, now: Time, tsn: u64, mut data: Data, charge: u64) {
