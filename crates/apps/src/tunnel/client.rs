@@ -75,8 +75,6 @@ struct State {
     hubs: Arc<[SocketAddr]>,
 }
 
-impl Shared {}
-
 /// Reads the figures of a running client.
 #[derive(Clone, Debug)]
 pub struct ClientFigures {
